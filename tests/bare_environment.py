@@ -4,8 +4,6 @@
 an installation with EXTRAS: it prints the exit code and the output of each.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """forge tests the contracts beside pytest, from the first second: its compiler isn't native and takes minutes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile
@@ -9,6 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from ended_process import ran
 
 ROOT = Path(__file__).parent.parent
 FORGE = "node_modules/@foundry-rs/forge-linux-amd64/bin/forge"
@@ -49,13 +49,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def contract_results() -> str:
     """What `forge test --json` says of all fast tests: of the run that has begun, or of one of its own."""
     if RESULTS not in os.environ:
-        done = subprocess.run(
-            ["flock", "build/forge.lock", FORGE, "test", "--json"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = ran(["flock", "build/forge.lock", FORGE, "test", "--json"], code=None, cwd=ROOT)
         return done.stdout + done.stderr
     file = Path(os.environ[RESULTS])
     while not file.exists():

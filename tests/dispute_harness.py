@@ -4,8 +4,6 @@ Every move is made by the rules of `pol.dispute` and on chain. On chain it carri
 the contract refuses the first move at which the two differ, and the heads are compared.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,13 +1,27 @@
-"""A relay of drand on a loopback port: answers with the published rounds, or with what a test lets it answer."""
+"""The published rounds of drand, and a relay on loopback that answers with them or with what a test lets it answer."""
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from pathlib import Path
 from typing import Any
 
-from drand_rounds import VECTORS
+from loopback_server import Quiet, serving
+from pol.verification.beacon.drand import Round
+
+VECTORS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "fixtures" / "vectors" / "drand.json").read_text())
+
+
+def as_round(entry: dict[str, Any]) -> Round:
+    """An entry as the networks' relays answer it."""
+    previous = bytes.fromhex(entry.get("previous_signature", ""))
+    return Round(int(entry["round"]), bytes.fromhex(entry["signature"]), previous)
+
+
+ROUNDS = {
+    name: [as_round(entry) for entry in network["rounds"].values()] for name, network in VECTORS["networks"].items()
+}
+"""By the name of the network."""
 
 Answer = tuple[int, bytes]
 
@@ -25,26 +39,12 @@ def honest(network: str, number: str) -> Answer:
 def relay(answer: Callable[[str, str], Answer] = honest) -> Iterator[str]:
     """URL of a relay; `answer(network, number)` gives status and body."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(Quiet):
+        def respond(self) -> None:
             _, chain_hash, public, number = self.path.split("/")
             networks = {network["info"]["hash"]: name for name, network in VECTORS["networks"].items()}
             status, body = answer(networks[chain_hash], number) if public == "public" else (404, b"")
-            self.send_response(status)
-            if status == 302:
-                self.send_header("Location", self.path)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(status, body, **({"Location": self.path} if status == 302 else {}))
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class calls it so
-            """Nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as server:
+        yield server.url

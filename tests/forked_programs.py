@@ -1,7 +1,5 @@
 """Fresh processes, forked from one that has imported torch already."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -2,13 +2,13 @@
 
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ended_process import ran
 from kernel_primitives import program_values
 from pol.arithmetic.primitives import Words
 from pol.arithmetic.scalar_program import ScalarProgram
@@ -123,8 +123,7 @@ def build(compiler: str, directory: Path, *flags: str, isas: Sequence[str] = ("b
 
 def run(command: Sequence[str | Path], recording: Path, isa: str, threads: int = 1) -> list[str]:
     """The lines that a build prints; AssertionError with its words if it fails."""
-    done = subprocess.run([*command, recording, isa, str(threads)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = ran([*command, recording, isa, str(threads)])
     return done.stdout.splitlines()
 
 
@@ -140,5 +139,4 @@ def _found(pattern: str, text: str) -> str:
 
 
 def _compile(compiler: str, *arguments: str | Path) -> None:
-    done = subprocess.run([compiler, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    ran([compiler, *arguments])

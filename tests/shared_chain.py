@@ -1,7 +1,5 @@
 """One node for all tests of a process: each deployment is made on it once, and a user leaves the chain as it was."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Captures a step of a function behind a linear layer, and compares both executors and the user's own step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -4,8 +4,6 @@
 idle machine, please. Seconds are sums over test processes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

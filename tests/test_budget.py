@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from ended_process import ran
+
 ROOT = Path(__file__).parent.parent
 Budget = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_every_room_keeps_to_its_budget() -> None:
-    done = subprocess.run([sys.executable, ROOT / ".ci" / "budget.py"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    ran([sys.executable, ROOT / ".ci" / "budget.py"])
 
 
 @pytest.fixture

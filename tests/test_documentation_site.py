@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from ended_process import ran
 from lab.figures.committed_data import attacks, benchmarks, demo_moves
 from lab.figures.drawn import FIGURES, drawn
 from lab.page_browser import PHONE, SCREEN, look_at
@@ -60,8 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder,
     ]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    ran(command, cwd=ROOT, env=environment)
     return folder
 
 

@@ -1,7 +1,5 @@
 """The notebooks of docs/notebooks run from an empty folder, and say what they show."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

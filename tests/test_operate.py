@@ -13,6 +13,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from ended_process import ran
 from pol.cli.commands import commands
 from pol.cli.market.health_server import HealthMetrics, serve_health
 from pol.cli.market.monitor import MonitorGauges
@@ -179,7 +180,5 @@ def test_promtool_and_systemd_agree(tmp_path: Path) -> None:
         # systemd looks for the program.
         text = (FOLDER / name).read_text().replace("/opt/pol/.venv/bin/pol", shutil.which("true") or "")
         (tmp_path / installed).write_text(text)
-        done = subprocess.run(
-            ["systemd-analyze", "verify", tmp_path / installed], check=False, capture_output=True, text=True
-        )
+        done = ran(["systemd-analyze", "verify", tmp_path / installed], code=None)
         assert (done.returncode, done.stderr) == (0, "")

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -11,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from contract_run import FORGE, contract_results
+from ended_process import ran
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 
 
 def run(*command: str | Path, cwd: Path = ROOT, code: int = 0) -> str:
-    done = subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return ran(list(command), code=code, cwd=cwd).stdout
 
 
 def test_every_vector_file_is_described() -> None:

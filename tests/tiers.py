@@ -1,7 +1,5 @@
 """The tiers of the tests: which files a tier reads, and what a test of rules may not do (docs/CONTRIBUTING.md)."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Generator

@@ -1,7 +1,5 @@
 """A node whose blocks come when a test says so, two contracts that count, and wallets whose time is the test's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

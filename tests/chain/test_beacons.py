@@ -8,8 +8,7 @@ from web3.types import RPCEndpoint
 
 import toy_market
 from anvil_node import anvil_node
-from drand_relay import relay
-from drand_rounds import ROUNDS
+from drand_relay import ROUNDS, relay
 from node_snapshots import unchanged
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.beacon.beacon_contract import Beacon

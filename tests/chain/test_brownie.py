@@ -11,6 +11,7 @@ import pytest
 
 from anvil_node import anvil_node
 from cli_runner import Said, pol
+from ended_process import ran
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,8 +46,5 @@ def test_brownie_compiles_deploys_and_tests(tmp_path: Path) -> None:
 def _run(*command: str | Path, **environment: str) -> str:
     # What this process was told about pip isn't meant for others.
     inherited = {k: v for k, v in os.environ.items() if k != "PIP_CONSTRAINT"}
-    done = subprocess.run(
-        command, cwd=ROOT, env=inherited | environment, capture_output=True, text=True, check=False, timeout=1800
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    done = ran(command, cwd=ROOT, env=inherited | environment, timeout=1800)
     return done.stdout

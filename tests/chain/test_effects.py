@@ -1,7 +1,5 @@
 """An intent has at most one effect: on nodes that lag, lose answers and reorganize, and in killed processes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import combinations, product

@@ -20,7 +20,7 @@ from web3.types import RPCEndpoint
 
 import toy_market
 from anvil_node import anvil_node
-from loopback_certificate import certify
+from loopback_server import certify
 from misbehaving_nodes import Gateway, Manner, Pass, Raw, gateway, honest
 from pol.chain.account.remote_signer import RemoteSigner
 from pol.chain.account.wallet import Reverted, Wallet
@@ -53,6 +53,11 @@ class Clock:
 
     def patience(self, **settings: Any) -> RetryPolicy:
         return RetryPolicy(now=self.now, sleep=self.sleep, seed=1, **settings)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +124,7 @@ LASTING = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_passing_trouble_is_asked_again(node: str, trouble: str) -> None:
-    clock = Clock()
+def test_passing_trouble_is_asked_again(node: str, trouble: str, clock: Clock) -> None:
     with gateway(node, at_first(2, TROUBLES[trouble])) as bad:
         endpoints = Endpoints([bad.url], patience=clock.patience())
         assert over(endpoints).chain_id == 31337
@@ -132,9 +136,8 @@ def test_passing_trouble_is_asked_again(node: str, trouble: str) -> None:
 
 
 @pytest.mark.parametrize("trouble", LASTING)
-def test_what_never_was_a_node_is_refused_at_once(node: str, trouble: str) -> None:
+def test_what_never_was_a_node_is_refused_at_once(node: str, trouble: str, clock: Clock) -> None:
     """But a node that answered before is asked again, whatever a gateway says meanwhile."""
-    clock = Clock()
     with gateway(node, lambda method, params, node: LASTING[trouble]) as bad:
         endpoints = Endpoints([bad.url], patience=clock.patience())
         with pytest.raises(OperationalError, match="is the URL right"):
@@ -148,9 +151,8 @@ def test_what_never_was_a_node_is_refused_at_once(node: str, trouble: str) -> No
         assert len(clock.slept) == 2
 
 
-def test_a_node_that_ends_and_comes_back(node: str) -> None:
+def test_a_node_that_ends_and_comes_back(node: str, clock: Clock) -> None:
     """Connections that are refused and reset."""
-    clock = Clock()
     with gateway(node) as gone:
         endpoints = Endpoints([gone.url], patience=clock.patience())
         connection = over(endpoints)
@@ -259,9 +261,8 @@ def test_a_signer_that_drips(what: str) -> None:
         RemoteSigner(url, to_checksum_address("0x" + "11" * 20), timeout=0.4).secret_key(1)
 
 
-def test_retry_after(node: str) -> None:
+def test_retry_after(node: str, clock: Clock) -> None:
     """A number and a date are obeyed; what is longer than our patience is an error at once."""
-    clock = Clock()
     with gateway(node, at_first(1, Raw(429, headers={"Retry-After": "17"}))) as bad:
         over(Endpoints([bad.url], patience=clock.patience()))
         assert clock.slept == [pytest.approx(17)]
@@ -310,8 +311,7 @@ def test_secrets_of_urls_stay_there() -> None:
         assert secret not in str(caught.value.__context__)
 
 
-def test_a_head_that_goes_back(node: str) -> None:
-    clock = Clock()
+def test_a_head_that_goes_back(node: str, clock: Clock) -> None:
     requests.post(node, json={"jsonrpc": "2.0", "id": 1, "method": "anvil_mine", "params": ["0x14"]}, timeout=30)
     with gateway(node, on_a_public_chain) as lagging:
         endpoints = Endpoints([lagging.url], patience=clock.patience())
@@ -326,8 +326,7 @@ def test_a_head_that_goes_back(node: str) -> None:
         assert connection.block_number() == high
 
 
-def test_a_head_that_stands_still(node: str) -> None:
-    clock = Clock()
+def test_a_head_that_stands_still(node: str, clock: Clock) -> None:
     with gateway(node, on_a_public_chain) as halted:
         connection = over(Endpoints([halted.url], patience=clock.patience()))
         number = connection.block_number()
@@ -341,8 +340,7 @@ def test_a_head_that_stands_still(node: str) -> None:
             over(Endpoints([halted.url], patience=clock.patience())).now()
 
 
-def test_test_chains_stand_still_and_go_back(node: str) -> None:
-    clock = Clock()
+def test_test_chains_stand_still_and_go_back(node: str, clock: Clock) -> None:
     connection = over(Endpoints([node], patience=clock.patience()))
     make = connection.web3.provider.make_request
     snapshot = make(RPCEndpoint("evm_snapshot"), [])["result"]
@@ -362,8 +360,7 @@ def test_a_reorganisation_isn_t_a_stale_head() -> None:
     assert watch.objection(11, "d", 991) is None
 
 
-def test_failover_and_back(gateways: list[Gateway]) -> None:
-    clock = Clock()
+def test_failover_and_back(gateways: list[Gateway], clock: Clock) -> None:
     first, second, _ = gateways
     endpoints = Endpoints(urls(gateways), patience=clock.patience())
     connection = over(endpoints)
@@ -383,8 +380,7 @@ def test_failover_and_back(gateways: list[Gateway]) -> None:
     assert first.calls[-3:] == ["eth_chainId", "eth_blockNumber", "eth_gasPrice"]
 
 
-def test_failover_to_a_node_that_is_behind(node: str) -> None:
-    clock = Clock()
+def test_failover_to_a_node_that_is_behind(node: str, clock: Clock) -> None:
     requests.post(node, json={"jsonrpc": "2.0", "id": 1, "method": "evm_mine", "params": []}, timeout=30)
     with gateway(node, on_a_public_chain) as good, gateway(node, behind(0)) as late:
         connection = over(Endpoints([good.url, late.url], patience=clock.patience()))
@@ -402,9 +398,8 @@ def test_nodes_of_different_chains(gateways: list[Gateway], quorum: int) -> None
         Connection.to(*urls(gateways), quorum=quorum)
 
 
-def test_a_node_that_changes_its_chain(gateways: list[Gateway]) -> None:
+def test_a_node_that_changes_its_chain(gateways: list[Gateway], clock: Clock) -> None:
     """It was down when the process began; what it says is never passed on."""
-    clock = Clock()
     gateways[0].manner = lambda method, params, node: Raw(503)
     endpoints = Endpoints(urls(gateways), patience=clock.patience())
     connection = over(endpoints)
@@ -447,8 +442,7 @@ def test_one_liar_of_three_is_outvoted(gateways: list[Gateway], liar: int) -> No
     assert all(health.outvoted == 0 for i, health in enumerate(endpoints.health()) if i != liar)
 
 
-def test_a_quorum_with_one_node_down(gateways: list[Gateway]) -> None:
-    clock = Clock()
+def test_a_quorum_with_one_node_down(gateways: list[Gateway], clock: Clock) -> None:
     endpoints = Endpoints(urls(gateways), quorum=2, patience=clock.patience())
     connection = over(endpoints)
     gateways[1].manner = lambda method, params, node: Raw(500)
@@ -460,8 +454,7 @@ def test_a_quorum_with_one_node_down(gateways: list[Gateway]) -> None:
         connection.balance(wallet.address)
 
 
-def test_two_nodes_that_contradict_each_other(gateways: list[Gateway]) -> None:
-    clock = Clock()
+def test_two_nodes_that_contradict_each_other(gateways: list[Gateway], clock: Clock) -> None:
     connection = over(Endpoints(urls(gateways)[:2], quorum=2, patience=clock.patience()))
     address = Wallet.create(connection, KEY).address
     gateways[1].manner = to("eth_getBalance", "0x7")
@@ -501,9 +494,8 @@ def test_a_transaction_goes_to_all_and_counts_once(gateways: list[Gateway]) -> N
     assert all(each.count("eth_sendRawTransaction") == 1 for each in gateways)
 
 
-def test_an_answer_that_is_lost_after_sending(node: str) -> None:
+def test_an_answer_that_is_lost_after_sending(node: str, clock: Clock) -> None:
     """The transaction is mined, the answer never arrives: sent again, and found by its hash."""
-    clock = Clock()
     lost = iter(range(1))
 
     def loses(method: str, params: list[Any], node: Pass) -> Any:
@@ -520,9 +512,8 @@ def test_an_answer_that_is_lost_after_sending(node: str) -> None:
         assert connection.web3.eth.get_transaction_count(wallet.address) == 1
 
 
-def test_a_node_that_names_another_hash(node: str) -> None:
+def test_a_node_that_names_another_hash(node: str, clock: Clock) -> None:
     """Who waits for the wrong receipt sends again."""
-    clock = Clock()
     with gateway(node, to("eth_sendRawTransaction", "0x" + "ab" * 32)) as liar:
         connection = over(Endpoints([liar.url], patience=clock.patience()))
         wallet = Wallet.create(connection, b"\x34" * 32)
@@ -531,8 +522,7 @@ def test_a_node_that_names_another_hash(node: str) -> None:
             wallet.transfer(wallet.address, 1)
 
 
-def test_what_changes_state_otherwise_is_sent_once(node: str) -> None:
-    clock = Clock()
+def test_what_changes_state_otherwise_is_sent_once(node: str, clock: Clock) -> None:
     with gateway(node) as bad:
         endpoints = Endpoints([bad.url], patience=clock.patience())
         connection = over(endpoints)

@@ -1,7 +1,5 @@
 """A learning record on chain: heads that only grow, demands that are answered from the store, stakes that are lost."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs from nodes that limit blocks or logs of a request, in the words of each of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

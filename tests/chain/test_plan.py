@@ -1,7 +1,5 @@
 """Deployments at addresses that are known before: resumed, checked by anybody, or refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

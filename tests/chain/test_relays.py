@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from drand_relay import Answer, honest, relay
-from drand_rounds import ROUNDS
+from drand_relay import ROUNDS, Answer, honest, relay
 from pol.chain.beacon.drand_relays import LIMIT, Relays
 from pol.errors import OperationalError, ProtocolError
 from pol.verification.beacon.drand import DEFAULT, QUICKNET

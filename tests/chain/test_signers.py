@@ -7,7 +7,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from eth_account.messages import encode_typed_data
 from web3.types import TxParams
 
 import toy_market
+from loopback_server import Quiet, serving
 from pol.chain.account.remote_signer import Api, LyingSigner, RemoteSigner
 from pol.chain.account.signers import LocalSigner, from_environment, from_keystore, read_passphrase
 from pol.chain.account.wallet import Wallet
@@ -65,8 +65,8 @@ Answer = Callable[[str, list[Any]], Any]
 def answering(answer: Answer) -> Iterator[str]:
     """URL of a JSON-RPC server on loopback."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # http.server calls it so
+    class Handler(Quiet):
+        def respond(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             result = answer(request["method"], request["params"])
             status = result if isinstance(result, int) else 200
@@ -77,17 +77,8 @@ def answering(answer: Answer) -> Iterator[str]:
             if status == 200:
                 self.wfile.write(result)
 
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as server:
+        yield server.url
 
 
 def fields_of(request: dict[str, str]) -> dict[str, Any]:

@@ -1,20 +1,16 @@
 """What explorers get to show the sources of a deployment: it compiles to what was sent, and reaches them."""
 
-from __future__ import annotations
-
 import email.parser
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 
+from loopback_server import Quiet, serving
 from pol.chain.account.wallet import Wallet
 from pol.chain.artifacts import artifact
 from pol.chain.contract.creation import init_code
@@ -50,31 +46,19 @@ def verification(*arguments: str | Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-class Service(BaseHTTPRequestHandler):
+class Service(Quiet):
     """Any of the three: remembers what it is sent."""
 
-    seen: list[tuple[str, str, bytes]]
-
-    def do_POST(self) -> None:  # the base class's name
+    def respond(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.seen.append((self.path, self.headers["Content-Type"], body))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        self.server.seen.append((self.path, self.headers["Content-Type"], body))
+        self.reply()
 
 
 @pytest.fixture
 def service() -> Iterator[tuple[str, list[tuple[str, str, bytes]]]]:
-    seen: list[tuple[str, str, bytes]] = []
-    handler = type("Handler", (Service,), {"seen": seen})
-    with HTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", seen
-        server.shutdown()
-        thread.join()
+    with serving(Service, seen=[]) as server:
+        yield server.url, server.seen
 
 
 def send(prepared: Path, *arguments: str, **environment: str) -> None:

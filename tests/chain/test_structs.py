@@ -1,7 +1,5 @@
 """Structs as web3 decodes them, turned into dataclasses."""
 
-from __future__ import annotations
-
 from dataclasses import astuple, dataclass
 from enum import IntEnum
 

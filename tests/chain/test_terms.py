@@ -4,8 +4,6 @@ Run this module to write the file anew. A row is one value of one field, refused
 is changed back, what is taken stays for the next rows of its group.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 TransitionsTest of forge shows that the contracts do what the rows say; run this module to write them anew.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

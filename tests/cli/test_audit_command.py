@@ -1,7 +1,5 @@
 """`pol audit` on a training of three workers, one of which lies about its work in round 1."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -1,7 +1,5 @@
 """``pol`` where not everything is installed: no verb's help fails, and what is missing is named in one line."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -12,6 +10,7 @@ import click
 import pytest
 
 from cli_runner import all_commands
+from ended_process import ran
 from pol.cli.commands import VERBS, commands
 from pol.extras import EXTRAS
 
@@ -49,14 +48,7 @@ def _said(extras: tuple[str, ...], folder: Path) -> Answers:
     # With all that they need, demo, benchmarks and a market would run.
     lines = [line for line in lines if not extras or line[0] not in {"demo", "bench", "up"} or "--help" in line]
     lines += [] if extras else list(NEEDS)
-    done = subprocess.run(
-        [sys.executable, ROOT / "tests" / "bare_environment.py", json.dumps([extras, lines])],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = ran([sys.executable, ROOT / "tests" / "bare_environment.py", json.dumps([extras, lines])], cwd=folder)
     return {line: (code, out) for line, (code, out) in zip(lines, json.loads(done.stdout), strict=True)}
 
 
@@ -95,9 +87,7 @@ def test_what_is_missing_is_named_with_its_extra(line: tuple[str, ...], said: di
 
 def test_a_public_name_says_which_extra_it_needs() -> None:
     lines = "from bare_environment import hide; hide(()); import pol; pol.draw; pol.Store; pol.Recorder"
-    done = subprocess.run(
-        [sys.executable, "-c", lines], cwd=ROOT / "tests", capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, "-c", lines], code=None, cwd=ROOT / "tests")
     said = done.stderr.strip().splitlines()[-1]
     told = "pol.Recorder: this needs torch, which isn't installed: pip install 'proof-of-learning[train]'"
     assert said.endswith(told), done.stderr

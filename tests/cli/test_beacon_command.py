@@ -5,8 +5,7 @@ from functools import partial
 import pytest
 
 from cli_runner import Said, answer, pol
-from drand_relay import relay
-from drand_rounds import ROUNDS
+from drand_relay import ROUNDS, relay
 from pol.verification.beacon.drand import QUICKNET
 
 PUBLISHED = next(published for published in ROUNDS["quicknet"] if published.number == 1000)

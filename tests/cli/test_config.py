@@ -1,7 +1,5 @@
 """Settings come from the command line, the environment, pol.toml and the user's file, in this order."""
 
-from __future__ import annotations
-
 import json
 import os
 from functools import partial

@@ -1,7 +1,5 @@
 """``pol deploy``: what it shows before it sends, the document that it keeps, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -6,7 +6,6 @@ The programs run as processes forked from one that has imported torch already, a
 import json
 import os
 import runpy
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli_runner import Said, pol
+from ended_process import ran
 from forked_programs import PROCESSES
 from pol.errors import OperationalError, ProtocolError
 from pol.training.recorder.doctor_control import Rehearsal
@@ -234,10 +234,7 @@ def test_the_trainer_of_transformers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("fault", "code"), [("none", 0), ("scheduler", 1)])
 def test_the_command(tmp_path: Path, fault: str, code: int) -> None:
     options = ["doctor", "--steps", "12", "--json", "--keep", str(tmp_path), "--"]
-    done = subprocess.run(
-        [str(POL), *options, sys.executable, str(TRAINER), fault], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
+    done = ran([str(POL), *options, sys.executable, str(TRAINER), fault], code=code)
     found = json.loads(done.stdout)
     assert found["verdict"] == (NOT_EXACT if code else EXACT)
     if code:
@@ -255,10 +252,9 @@ def test_the_command_says_what_it_cannot_run() -> None:
 def test_other_instructions_and_threads(tmp_path: Path, kind: str) -> None:
     """Processes of their own: torch chooses its instructions once."""
     trainer = [sys.executable, str(TRAINER.with_name("trainer_exact.py")), kind]
-    done = subprocess.run(
-        [POL, "doctor", "--exact", "--one-epoch", "--steps", "8", "--json", "--", *trainer],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = ran(
+        [POL, "doctor", "--exact", "--one-epoch", "--steps", "8", "--json", "--", *trainer], code=None, cwd=tmp_path
+    )
     found = json.loads(done.stdout)
     if kind == "exact":
         assert (done.returncode, found["verdict"]) == (0, EXACT), done.stdout

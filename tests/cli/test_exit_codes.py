@@ -1,7 +1,5 @@
 """Output that can't be written, or that nobody reads, has exit codes of its own; others: test_misuse.py."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from anvil_node import anvil_node
 from cli_runner import DOCS, blocks, require_shown, run_line, shell_lines, words_and_code
+from ended_process import ran
 from forked_programs import run_program
 
 pytestmark = pytest.mark.long
@@ -35,8 +35,7 @@ def test_guides_run(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for line in shell_lines(guide):
         words, code = words_and_code(line)
         if SCRIPTS[words[1]] == (guide, line):
-            done = subprocess.run([POL, *words[1:]], capture_output=True, text=True, check=False)
-            assert done.returncode == code, f"{line}\n{done.stdout}\n{done.stderr}"
+            ran([POL, *words[1:]], code=code)
         else:
             run_line(line)
     shutil.rmtree(tmp_path / "build", ignore_errors=True)

@@ -1,7 +1,5 @@
 """What ``pol --help`` and every verb's ``--help`` show: groups, one line each, examples that parse, fast."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

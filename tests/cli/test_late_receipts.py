@@ -1,7 +1,5 @@
 """Commands that send, on a node that gives receipts late: each has one effect."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

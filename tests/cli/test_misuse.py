@@ -3,8 +3,6 @@
 Exit codes: docs/guides/commit.md. A line names its files by `{name}`: see `Misused`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """`pol worker` and `pol verify --engine store` or `command`: what a user of both types and reads."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

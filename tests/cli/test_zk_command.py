@@ -1,7 +1,5 @@
 """``pol zk``: from keys to proofs that follow each other, and to verifiers on a node."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``pol zk exact``: files of exact proofs, bound to a task, and what is no such file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

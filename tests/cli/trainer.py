@@ -1,7 +1,5 @@
 """A small trainer, right as it stands; its argument names one thing that it does wrong."""
 
-from __future__ import annotations
-
 import copy
 import random
 import sys

@@ -1,7 +1,5 @@
 """nanoGPT's loop as people write it: batches drawn by hand, the next one while the present one is computed."""
 
-from __future__ import annotations
-
 import random
 import sys
 

@@ -1,7 +1,5 @@
 """A small trainer whose argument says what takes its steps: ``exact`` or ``eager``."""
 
-from __future__ import annotations
-
 import random
 import sys
 

@@ -1,7 +1,5 @@
 """A trainer of several processes that torchrun starts; its arguments: whose recorders, and one thing that is wrong."""
 
-from __future__ import annotations
-
 import random
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Trainings on several processes whose gradients are averaged with a defined order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

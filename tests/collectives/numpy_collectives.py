@@ -1,7 +1,5 @@
 """The rules of docs/spec/collectives.md once more, in NumPy: no torch, no line of the package."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Processes that form a gloo group on loopback, each of which runs one function."""
 
-from __future__ import annotations
-
 import os
 import traceback
 from collections.abc import Callable

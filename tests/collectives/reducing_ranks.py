@@ -1,7 +1,5 @@
 """What each process does in the tests of reductions: arrays in, results as bytes out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Vectors of collectives for other implementations, computed in NumPy; run as a script, this file writes them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Exact local steps and ordered averages of the weights: nothing of the training is torch's arithmetic."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Vectors of receipts of execution, shared with Solidity; run as a script, this file writes them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,10 +1,7 @@
 """The decentralised demo as a user runs it, and what can be done with the run that it keeps."""
 
-from __future__ import annotations
-
 import io
 import json
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -13,6 +10,7 @@ import pytest
 from test_demo import report_of
 
 from cli_runner import DOCS, Said, pol, run_line, shell_lines
+from ended_process import ran
 from lab.rounds.public_run import packed
 from pol.decentralised.processes.local_processes import local_key
 from pol.demo import worker_processes
@@ -36,8 +34,7 @@ def test_patience_grows_with_what_an_import_takes(
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "public-run"
     command = [sys.executable, "-m", "pol.cli.main", "demo", "--decentralised", "--json", "--out", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ran(command)
     assert json.loads(done.stdout) == json.loads((folder / "report.json").read_text())
     return folder
 

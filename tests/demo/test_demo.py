@@ -16,6 +16,7 @@ import pytest
 
 from anvil_node import anvil_node
 from cli_runner import DOCS, Said, blocks, pol, require_shown, run_line, shell_lines, words_and_code
+from ended_process import ran
 from forked_programs import run_program
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
@@ -30,8 +31,7 @@ which the market settles its side of the dispute: a stake is split, and another 
 
 def story(*arguments: str | Path) -> dict[str, Any]:
     command = [str(SCRIPT), "demo", "--json", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ran(command)
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 

@@ -1,7 +1,5 @@
 """Executions that differ from the right one in one thing: what a step is, what it reads, or what follows from it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random

@@ -1,7 +1,5 @@
 """What is computed of a dispute from its program bounds what disputes take, and not by much."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

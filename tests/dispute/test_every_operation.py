@@ -3,8 +3,6 @@
 `POL_WRITE_COURT=1 pytest tests/dispute/test_every_operation.py` writes what docs/operations.md says of nodes and gas.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import zlib

@@ -4,8 +4,6 @@ What is compared is the head of the dispute and what the market is told. The lim
 has its intrinsic gas on top.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

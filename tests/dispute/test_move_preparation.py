@@ -1,7 +1,5 @@
 """What honest parties spend in a dispute: one pass of the kernels over a long fold, few states, what one node reads."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import weakref

@@ -1,7 +1,5 @@
 """Disputes where traces are published: on an EVM and by the rules, whoever tells the truth wins, whatever is shown."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The whole number of disputes that the project claims: `pytest -m slow tests/dispute/test_random_disputes.py`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache

@@ -8,8 +8,6 @@ its arity is a power of two. Three parts can't lie open but at the end of a list
 arities next to it on both sides.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from copy import copy

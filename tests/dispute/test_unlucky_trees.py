@@ -1,7 +1,5 @@
 """Trees that are unlucky on purpose: zeros, equal leaves, duplicate subtrees, words of ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 

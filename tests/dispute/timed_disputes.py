@@ -1,7 +1,5 @@
 """Disputes on a node whose time the test sets: who moves when, to the second, and what the chain makes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Programs so small that every lie in them can be told: a few nodes of two elements, with a fold and a longer body."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

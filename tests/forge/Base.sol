@@ -18,7 +18,6 @@ interface Vm {
     }
 
     function addr(uint256 privateKey) external pure returns (address);
-    function assume(bool condition) external pure;
     function assertEq(uint256 left, uint256 right) external pure;
     function assertEq(uint256 left, uint256 right, string calldata message) external pure;
     function assertEq(int256 left, int256 right) external pure;
@@ -124,6 +123,17 @@ abstract contract Base {
             answer := add(answer, 4)
         }
         revert(string.concat(name, ": ", abi.decode(answer, (string))));
+    }
+
+    /// @dev The next call is by `who`, and fails so.
+    function _expectRefusal(address who, bytes memory why) internal {
+        vm.expectRevert(why);
+        vm.prank(who);
+    }
+
+    function _expectRefusal(address who, bytes4 why) internal {
+        vm.expectRevert(why);
+        vm.prank(who);
     }
 
     /// @dev An address with no code that is the same in every run.

@@ -1,7 +1,5 @@
 """Assignments to ``.data``: captured as the step that torch runs, or refused with the user's line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Integers in a step: data as it lies on disk, products of int8 matrices, and what 32 bits may not hold is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

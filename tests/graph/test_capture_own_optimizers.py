@@ -25,65 +25,60 @@ class Plain(Optimizer):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
         for group in self.param_groups:
+            self.begin(group)
             for p in group["params"]:
                 if p.grad is not None:
-                    p.sub_(p.grad.sign() * group["lr"])
+                    self.update(p, group)
+
+    def begin(self, group: dict[str, Any]) -> None:
+        """What comes before the parameters of a group."""
+
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        p.sub_(p.grad.sign() * group["lr"])
 
 
 class Counted(Plain):
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                self.state[p]["step"] = self.state[p].get("step", 0) + 1
-                p.sub_(p.grad * (group["lr"] / self.state[p]["step"]))
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        self.state[p]["step"] = self.state[p].get("step", 0) + 1
+        p.sub_(p.grad * (group["lr"] / self.state[p]["step"]))
 
 
 class Handwritten(Plain):
     """Adam as people write it: a counter, roots of Python, corrections as numbers."""
 
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                state = self.state[p]
-                if len(state) == 0:
-                    state["step"] = 0
-                    state["exp_avg"] = torch.zeros_like(p)
-                    state["exp_avg_sq"] = torch.zeros_like(p)
-                state["step"] += 1
-                state["exp_avg"].mul_(0.9).add_(p.grad, alpha=1 - 0.9)
-                state["exp_avg_sq"].mul_(0.99).addcmul_(p.grad, p.grad, value=1 - 0.99)
-                root = math.sqrt(1 - 0.99 ** state["step"])
-                divisor = (state["exp_avg_sq"].sqrt() / root).add_(1e-8)
-                p.mul_(1 - group["lr"] * 0.01)
-                p.addcdiv_(state["exp_avg"], divisor, value=-group["lr"] / (1 - 0.9 ** state["step"]))
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        if len(state) == 0:
+            state["step"] = 0
+            state["exp_avg"] = torch.zeros_like(p)
+            state["exp_avg_sq"] = torch.zeros_like(p)
+        state["step"] += 1
+        state["exp_avg"].mul_(0.9).add_(p.grad, alpha=1 - 0.9)
+        state["exp_avg_sq"].mul_(0.99).addcmul_(p.grad, p.grad, value=1 - 0.99)
+        root = math.sqrt(1 - 0.99 ** state["step"])
+        divisor = (state["exp_avg_sq"].sqrt() / root).add_(1e-8)
+        p.mul_(1 - group["lr"] * 0.01)
+        p.addcdiv_(state["exp_avg"], divisor, value=-group["lr"] / (1 - 0.9 ** state["step"]))
 
 
 class CountingInGroup(Plain):
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            group["k"] = group.get("k", 0) + 1
-            for p in group["params"]:
-                p.sub_(p.grad * (group["lr"] / group["k"]))
+    def begin(self, group: dict[str, Any]) -> None:
+        group["k"] = group.get("k", 0) + 1
+
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        p.sub_(p.grad * (group["lr"] / group["k"]))
 
 
 class CountingInTensor(Plain):
     """A counter in a tensor that the step reads, as torch's own optimizers have it."""
 
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                if not state:
-                    state["step"], state["average"] = torch.tensor(0.0), torch.zeros_like(p)
-                state["step"] += 1
-                state["average"].lerp_(p.grad, 0.1)
-                p.add_(state["average"] / (1 - 0.9 ** state["step"].item()), alpha=-group["lr"])
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        if not state:
+            state["step"], state["average"] = torch.tensor(0.0), torch.zeros_like(p)
+        state["step"] += 1
+        state["average"].lerp_(p.grad, 0.1)
+        p.add_(state["average"] / (1 - 0.9 ** state["step"].item()), alpha=-group["lr"])
 
 
 class OwnAdamW(AdamW):
@@ -109,13 +104,10 @@ class Centralized(AdamW):
 
 
 class EverySecond(Plain):
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                self.state[p]["step"] = self.state[p].get("step", 0) + 1
-                if self.state[p]["step"] % 2:
-                    p.sub_(p.grad * group["lr"])
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        self.state[p]["step"] = self.state[p].get("step", 0) + 1
+        if self.state[p]["step"] % 2:
+            p.sub_(p.grad * group["lr"])
 
 
 class LaterOperand(Plain):
@@ -123,16 +115,13 @@ class LaterOperand(Plain):
 
     later: Callable[[Tensor, Tensor], Tensor]
 
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                state["step"] = state.get("step", 0) + 1
-                before = state.setdefault("before", torch.zeros_like(p))
-                taken = p.grad if state["step"] < 3 else self.later(p.grad, before)
-                p.sub_(taken * group["lr"])
-                before.copy_(p.grad)
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        state["step"] = state.get("step", 0) + 1
+        before = state.setdefault("before", torch.zeros_like(p))
+        taken = p.grad if state["step"] < 3 else self.later(p.grad, before)
+        p.sub_(taken * group["lr"])
+        before.copy_(p.grad)
 
 
 class LaterDifference(LaterOperand):
@@ -146,20 +135,14 @@ class LaterState(LaterOperand):
 class LaterRoll(Plain):
     """The places of a roll, which are no numbers of a table, follow from a counter."""
 
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                self.state[p]["step"] = self.state[p].get("step", 0) + 1
-                p.sub_(torch.roll(p.grad, [self.state[p]["step"]]) * group["lr"])
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        self.state[p]["step"] = self.state[p].get("step", 0) + 1
+        p.sub_(torch.roll(p.grad, [self.state[p]["step"]]) * group["lr"])
 
 
 class Reading(Plain):
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                p.sub_(p.grad * (group["lr"] / p.grad.abs().max().item()))
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        p.sub_(p.grad * (group["lr"] / p.grad.abs().max().item()))
 
 
 def test_an_optimizer_without_a_rule_is_traced_itself() -> None:
@@ -174,47 +157,38 @@ def test_an_optimizer_without_a_rule_is_traced_itself() -> None:
 class Lookahead(Plain):
     """Makes its state in the first step: averages from zero, and a copy of the parameter."""
 
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                if not state:
-                    state["average"] = torch.zeros_like(p)
-                    state["slow"] = p.detach().clone()
-                state["average"].mul_(0.9).add_(p.grad, alpha=0.1)
-                p.sub_(state["average"] * group["lr"])
-                state["slow"].lerp_(p, 0.5)
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        if not state:
+            state["average"] = torch.zeros_like(p)
+            state["slow"] = p.detach().clone()
+        state["average"].mul_(0.9).add_(p.grad, alpha=0.1)
+        p.sub_(state["average"] * group["lr"])
+        state["slow"].lerp_(p, 0.5)
 
 
 class Stepping(Plain):
     """Its first state is the first gradient."""
 
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                if "average" not in self.state[p]:
-                    self.state[p]["average"] = p.grad.clone()
-                p.sub_(self.state[p]["average"].lerp_(p.grad, 0.1) * group["lr"])
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        if "average" not in self.state[p]:
+            self.state[p]["average"] = p.grad.clone()
+        p.sub_(self.state[p]["average"].lerp_(p.grad, 0.1) * group["lr"])
 
 
 class Quantized(Plain):
     """Momentum in 8 bits with a scale for each tensor."""
 
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                if not state:
-                    state["codes"] = torch.zeros_like(p, dtype=torch.int8)
-                    state["scale"] = torch.ones(())
-                average = state["codes"].float() * state["scale"] * 0.9 + p.grad
-                scale = average.abs().amax().clamp(min=1e-12) / 127
-                state["codes"].copy_((average / scale).round().clamp(-127, 127).to(torch.int8))
-                state["scale"].copy_(scale)
-                p.sub_(average * group["lr"])
+    def update(self, p: Any, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        if not state:
+            state["codes"] = torch.zeros_like(p, dtype=torch.int8)
+            state["scale"] = torch.ones(())
+        average = state["codes"].float() * state["scale"] * 0.9 + p.grad
+        scale = average.abs().amax().clamp(min=1e-12) / 127
+        state["codes"].copy_((average / scale).round().clamp(-127, 127).to(torch.int8))
+        state["scale"].copy_(scale)
+        p.sub_(average * group["lr"])
 
 
 @pytest.mark.parametrize("kind", [Counted, Handwritten, CountingInGroup, CountingInTensor, OwnAdamW, Centralized])

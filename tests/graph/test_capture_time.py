@@ -1,7 +1,5 @@
 """How a capture saves time and memory: tensors without numbers, one more trace only where it is needed."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from functools import partial

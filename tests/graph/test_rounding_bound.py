@@ -1,7 +1,5 @@
 """What rounding explains between torch's result of an operation and the program's: enough, and no more."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Captures that would be another training are refused by the self-check; those of honest steps aren't."""
 
-from __future__ import annotations
-
 import copy
 import ctypes
 import platform

@@ -1,7 +1,5 @@
 """A loop over objects that an Accelerator has prepared, on several processes; its arguments: how, and the store."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys

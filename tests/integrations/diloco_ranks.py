@@ -4,8 +4,6 @@ Workers take inner steps of AdamW apart. After each round they send the change o
 with error feedback. An outer SGD with Nesterov momentum moves the weights at the beginning of the round by the mean.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

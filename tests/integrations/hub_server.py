@@ -1,17 +1,15 @@
 """The endpoints of the Hugging Face hub that its client calls to store and fetch files, on loopback; without Xet."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from loopback_server import Quiet, serving
 
 TOKEN = "hf_a_token_that_nobody_may_see"
 LARGE = 1 << 10
@@ -45,30 +43,19 @@ def hub() -> Iterator[Hub]:
     """A hub that answers at its ``url``."""
     kept = Hub()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
-        def log_message(self, *arguments: object) -> None:
-            """Nothing."""
-
-        def answer(self, status: int, data: bytes = b"", **headers: str) -> None:
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(data)), **headers}.items():
-                self.send_header(name.replace("_", "-"), value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(data)
-
         def give(self, document: object, status: int = 200) -> None:
-            self.answer(status, json.dumps(document).encode(), Content_Type="application/json")
+            self.reply(status, json.dumps(document).encode(), Content_Type="application/json")
 
         def respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             path = unquote(urlsplit(self.path).path)
             if self.headers.get("Authorization") != f"Bearer {TOKEN}" and not path.startswith("/upload/"):
-                self.answer(401, b"", X_Error_Message="Invalid credentials")
+                self.reply(401, b"", X_Error_Message="Invalid credentials")
             elif kept.failing:
-                self.answer(400, b"", X_Error_Message="the hub is being repaired")
+                self.reply(400, b"", X_Error_Message="the hub is being repaired")
             elif path == "/api/repos/create":
                 name = json.loads(body)["name"]
                 repo = f"{json.loads(body).get('organization') or 'me'}/{name}"
@@ -79,7 +66,7 @@ def hub() -> Iterator[Hub]:
             elif path.startswith("/upload/"):
                 assert hashlib.sha256(body).hexdigest() == path.rpartition("/")[2]
                 kept.large[path.rpartition("/")[2]] = body
-                self.answer(200)
+                self.reply(200)
             elif re.fullmatch(r"/\w+/\w+\.git/info/lfs/objects/batch", path):
                 self.batch(json.loads(body))
             elif found := re.fullmatch(r"/api/models/(\w+/\w+)/(preupload|commit|tree|revision)/(\w+)", path):
@@ -87,7 +74,7 @@ def hub() -> Iterator[Hub]:
             elif found := re.fullmatch(r"/(\w+/\w+)/resolve/(\w+)/(.+)", path):
                 self.resolve(found[1], found[3])
             else:
-                self.answer(404)
+                self.reply(404)
 
         def batch(self, asked: dict[str, Any]) -> None:
             objects = []
@@ -99,7 +86,7 @@ def hub() -> Iterator[Hub]:
         def repository(self, repo: str, action: str, revision: str, body: bytes) -> None:
             files = kept.repositories.get(repo)
             if files is None:
-                self.answer(404, b"", X_Error_Code="RepoNotFound")
+                self.reply(404, b"", X_Error_Code="RepoNotFound")
             elif action == "preupload":
                 asked = json.loads(body)["files"]
                 modes = [(file["path"], "lfs" if file["size"] >= LARGE else "regular") for file in asked]
@@ -129,22 +116,13 @@ def hub() -> Iterator[Hub]:
         def resolve(self, repo: str, path: str) -> None:
             files = kept.repositories.get(repo, {})
             if path not in files:
-                self.answer(404, b"", X_Error_Code="EntryNotFound")
+                self.reply(404, b"", X_Error_Code="EntryNotFound")
                 return
             data, is_large = files[path]
             entry = kept.entry(path, data, is_large)
             etag = entry["lfs"]["oid"] if is_large else entry["oid"]
-            self.answer(200, data, ETag=f'"{etag}"', X_Repo_Commit=kept.commit_of(repo))
+            self.reply(200, data, ETag=f'"{etag}"', X_Repo_Commit=kept.commit_of(repo))
 
-    for method in ("GET", "HEAD", "POST", "PUT"):
-        setattr(Handler, f"do_{method}", Handler.respond)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    kept.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(Handler) as server:
+        kept.url = server.url
         yield kept
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

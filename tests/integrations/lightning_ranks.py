@@ -1,7 +1,5 @@
 """A Trainer of Lightning on several processes, which it starts itself or torchrun does; its argument: the store."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from typing import Any

@@ -3,12 +3,13 @@
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ended_process import ran
 
 pytestmark = pytest.mark.long
 
@@ -21,11 +22,9 @@ def doctor(folder: Path, *program: str) -> dict[str, Any]:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     epochs = ["--one-epoch"] if program[0] == "titan_ranks.py" else []
     options = ["doctor", "--steps", "12", *epochs, "--json", "--keep", str(folder), "--"]
-    done = subprocess.run(
+    done = ran(
         [str(BIN / "pol"), *options, *torchrun, str(HERE / program[0]), *program[1:]],
-        capture_output=True,
-        text=True,
-        check=False,
+        code=None,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     found: dict[str, Any] = json.loads(done.stdout or "{}")

@@ -1,7 +1,5 @@
 """torchtitan's own Trainer and Llama 3, tiny, on processors; its argument: the store."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys

@@ -1,8 +1,6 @@
 """A replica of a training by torchft; its arguments: its number, the least number of replicas, steps, the store, and
 the step after which it is killed."""
 
-from __future__ import annotations
-
 import logging
 import os
 import random

@@ -1,7 +1,5 @@
 """A Trainer of transformers on several processes; its arguments: how, and the store."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -3,8 +3,6 @@
 Writes ``fixtures/compatibility/VERSION``, once: what exists isn't written again.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import sys

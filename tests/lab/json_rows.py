@@ -1,7 +1,5 @@
 """JSON that is committed: a row a line, so that a change shows its rows and nothing else."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,8 +3,6 @@
 ``python -m lab.page_browser PAGE PICTURE [WIDTH] [HEIGHT] [dark]`` takes a picture for the documentation.
 """
 
-from __future__ import annotations
-
 import importlib
 import shutil
 import sys

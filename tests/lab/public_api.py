@@ -1,7 +1,5 @@
 """The public interface as a document: `PYTHONPATH=tests python -m lab.public_api > docs/api.md`."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

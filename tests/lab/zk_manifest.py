@@ -3,8 +3,6 @@
 ``PYTHONPATH=tests python -m lab.zk_manifest DIR [NAME...]``
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Files of earlier releases are read, verified and resumed; those of later ones are refused with advice."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

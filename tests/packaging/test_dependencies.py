@@ -1,12 +1,11 @@
 """What an installation brings: the page about it is true, and the core stays small."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
 
 from bare_environment import brought
+from ended_process import ran
 from pol.extras import EXTRAS
 
 ROOT = Path(__file__).parents[2]
@@ -15,8 +14,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_page_is_that_of_what_is_installed() -> None:
     """Each distribution with its licence and its reason; a direct one without a reason is a KeyError."""
     script = ROOT / ".ci" / "dependencies.py"
-    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    ran([sys.executable, script, "--check"])
 
 
 def test_no_page_and_no_message_leads_to_a_stranger_s_package() -> None:

@@ -1,7 +1,5 @@
 """`pol explore --training`: rounds and workers while they run, with no chain."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import urllib.error

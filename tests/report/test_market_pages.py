@@ -1,7 +1,5 @@
 """Pages about a market: what they show of a dispute under way, live in a browser, and as one file."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

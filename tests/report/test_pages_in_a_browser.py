@@ -1,7 +1,5 @@
 """All pages in a real Chromium, where there is one: no complaint, no request, nothing to scroll sideways on a phone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

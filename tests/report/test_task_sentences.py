@@ -1,7 +1,5 @@
 """Every state of a task has its sentences: whose turn, until when, what comes next; and its place among the stages."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

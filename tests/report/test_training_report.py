@@ -1,7 +1,5 @@
 """`pol report TRAINING`: a record, a proof in a store, a training in rounds; `pol audit --report`; clear errors."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

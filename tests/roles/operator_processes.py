@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from role_market import Town
 
+from ended_process import ran
 from pol.commitments.keccak import keccak256
 
 KEY = keccak256(b"operator")
@@ -29,10 +29,7 @@ class Operator:
 
     def pol(self, *arguments: str, code: int = 0) -> str:
         environment = {**os.environ, "OPERATOR_KEY": KEY.hex()}
-        done = subprocess.run(
-            self.command(*arguments), capture_output=True, text=True, env=environment, timeout=300, check=False
-        )
-        assert done.returncode == code, done.stderr + done.stdout
+        done = ran(self.command(*arguments), code=code, env=environment, timeout=300)
         return done.stdout if code == 0 else done.stderr
 
     def run(self, kind: str, *arguments: str) -> list[dict[str, Any]]:

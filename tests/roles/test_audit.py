@@ -1,7 +1,5 @@
 """A keyless auditor sees what is wrong: money that is missing, pay that differs, an outcome that doesn't follow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A submitter publishes a circuit's steps and pins a verifier of their proofs; what isn't sound stakes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

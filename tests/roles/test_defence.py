@@ -1,7 +1,5 @@
 """No party stakes on a task whose dispute it can't hold in memory or get into a block."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -9,8 +9,7 @@ from role_market import INTERVAL, OFFER, STEPS, Town, deployed, until_proof
 from web3.types import RPCEndpoint, TxReceipt
 
 from anvil_node import anvil_node
-from drand_relay import relay
-from drand_rounds import ROUNDS
+from drand_relay import ROUNDS, relay
 from pol.chain.beacon.drand_relays import Relays
 from pol.chain.deployment_rules import DRAND_DELAY, BeaconKind
 from pol.chain.desks.proof_registry import ProofRegistry

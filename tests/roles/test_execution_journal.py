@@ -1,7 +1,5 @@
 """The journal of an execution: what a process that was killed knew about a disputed segment."""
 
-from __future__ import annotations
-
 import errno
 import math
 import shutil

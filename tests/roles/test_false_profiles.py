@@ -1,7 +1,5 @@
 """A false profile is convicted, whatever is false in it, by a party that knows nothing but the chain and the store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

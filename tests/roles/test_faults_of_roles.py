@@ -4,8 +4,6 @@ The party's node, its disk, its clock or its rivals misbehave. Transactions that
 stuck are the outbox's trouble: tests/chain/test_outbox.py.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Odd and hostile tasks, all at once before all roles: no process ends, and nobody stakes on what it can't judge."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

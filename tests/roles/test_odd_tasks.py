@@ -1,7 +1,5 @@
 """A task that can't be worked on is one task's trouble: refused where it can be, told and put off elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parties publish the trace that they open, and show the first lie in those of others, on a real node."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

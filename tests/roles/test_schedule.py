@@ -1,7 +1,5 @@
 """No more is taken on than can be done: the schedule of seats and trainings, and parties that ask for one more."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, permutations

@@ -1,7 +1,5 @@
 """What a submitter is told before anything is sent: bounds, price, money that is missing; and who comes second."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What goes wrong for a while, or with another task, costs no party its stake and no watcher its window."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace

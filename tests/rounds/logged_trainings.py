@@ -1,7 +1,5 @@
 """Trainings of several processes, read back from their logs, and whom an audit accuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

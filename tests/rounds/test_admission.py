@@ -1,7 +1,5 @@
 """Coordinators sign no roster that would cost them, or its members, their stakes; logs take what their authors sign."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

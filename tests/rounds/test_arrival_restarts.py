@@ -1,7 +1,5 @@
 """A server of arrivals that is killed at any write, or sent a message twice: it keeps every promise, once."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Quotes of SEV-SNP for claims, with a chain of certificates of its own: RSA-PSS, RSA-PSS, P-384, as AMD's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """A coordinator that is killed at any write, and started again: it goes on, and nothing that it has shown is lost."""
 
-from __future__ import annotations
-
 import gc
 import random
 import tracemalloc

@@ -1,7 +1,5 @@
 """Asynchronous DiLoCo with workers of different speed: what a server does with arrivals is found from its receipts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

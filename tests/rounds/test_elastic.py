@@ -1,7 +1,5 @@
 """Elastic DiLoCo on real processes that join, leave, are killed and come back; and its lies."""
 
-from __future__ import annotations
-
 import multiprocessing
 import shutil
 import signal

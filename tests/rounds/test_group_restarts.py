@@ -1,7 +1,5 @@
 """Groups of processes of which one is killed in a round, and that are started again: nobody can be accused."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Callable, Sequence
 from functools import partial

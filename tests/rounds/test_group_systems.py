@@ -3,8 +3,6 @@
 Their lies are found, nobody else is accused, and in the court they lose at one scalar.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

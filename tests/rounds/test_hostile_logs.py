@@ -1,7 +1,5 @@
 """Logs that a keeper or a stranger has made up to blame the honest, to hide a lie, or to take an auditor's time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Joins, leaves, deaths and delays by a seeded schedule: nobody honest is ever accused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from torch.distributed import HashStore  # type: ignore[attr-defined]  # torch exports it without a list

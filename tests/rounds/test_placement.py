@@ -1,7 +1,5 @@
 """A placement's cost is the same integer for everybody; a coordinator that favors its own worker is found."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """DP-SGD on sealed data: who has the key replays sampling, clipping and noise; others check roots and merges."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What a coordinator leaves alone: notices handed in again after their author has left, and made-up rosters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rosters of one round, provisional and final, and members that nobody has asked to be: the coordinator's lies."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lies about bound inputs, rosters and receipts: found by roots alone, and never in honest rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Digests and signatures of rounds are those of EIP-712, as eth_account computes them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

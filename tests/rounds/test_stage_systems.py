@@ -4,8 +4,6 @@ All liars of a system lie in one training of it: their lies are found, nobody el
 lose at one scalar. Killed workers are led around, and what they held comes back as the plan says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial

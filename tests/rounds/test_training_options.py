@@ -1,7 +1,5 @@
 """Options of trainers that can't be are refused with their name, before a worker begins."""
 
-from __future__ import annotations
-
 import pytest
 
 from pol.decentralised import DiLoCo, DiPaCo, DisTrO, LoFi, NoLoCo, Pipeline, PrivateTraining

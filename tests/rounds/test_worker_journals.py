@@ -1,7 +1,5 @@
 """A worker signs nothing twice: whatever its coordinator shows it, wherever a restart begins, whoever has its key."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A log with a lie in it, an audit by roots, and the contract that slashes for what the audit has found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Demands with a clock: what an author or the keeper can show earns the bond, silence loses the stake."""
 
-from __future__ import annotations
-
 from dataclasses import astuple, replace
 
 import pytest

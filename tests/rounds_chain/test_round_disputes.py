@@ -1,7 +1,5 @@
 """Signed claims are disputed down to one scalar; who is wrong loses, once, and every wei is somebody's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

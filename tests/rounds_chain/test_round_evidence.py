@@ -1,7 +1,5 @@
 """What roots and signatures show: claims of another phase, start, source or rule, and equivocations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

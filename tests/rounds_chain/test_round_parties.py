@@ -1,7 +1,5 @@
 """Workers and keepers as processes: they answer from their own copies, count their claims, are paid, and leave."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -20,6 +18,7 @@ from eth_typing import ChecksumAddress
 from test_round_disputes import lying
 from toy_rounds import DAY, GOSSIP, MERGE, MONEY, STEP, UNITS, WORKERS, ToyRounds, executor_of
 
+from ended_process import ran
 from pol.chain.deployments.rounds_deployment import RoundsDeployment
 from pol.chain.rounds.round_contracts import RoundAddresses, RoundContracts
 from pol.chain.rounds.round_demands import RoundDemand
@@ -406,10 +405,7 @@ class Operated:
         return {**os.environ, **secrets}
 
     def pol(self, *words: str, code: int = 0, **about: Any) -> str:
-        done = subprocess.run(
-            self.command(*words, **about), capture_output=True, text=True, env=self.keys, timeout=300, check=False
-        )
-        assert done.returncode == code, done.stderr + done.stdout
+        done = ran(self.command(*words, **about), code=code, env=self.keys, timeout=300)
         return done.stdout if code == 0 else done.stderr
 
     def start(self, kind: str, name: str, *words: str) -> subprocess.Popen[str]:

@@ -1,7 +1,5 @@
 """Pay and ownership by proven work: lines, demands, slashed lines, and every wei of the pay."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stores that fail at a chosen call, and the training that is recorded into them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any

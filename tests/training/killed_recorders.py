@@ -3,8 +3,6 @@
 Usage: killed_recorders.py FOLDER KILLS SEED; prints a JSON object.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

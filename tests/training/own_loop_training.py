@@ -1,7 +1,5 @@
 """Small trainings whose steps `pol.exact` takes, by a call or by the lines of an ordinary loop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever happens to a store during a recording, what is published is whole; exclusive files have one writer."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -20,6 +18,7 @@ from huggingface_hub import HfFileSystem
 from killed_recorders import ENOUGH
 from moto.server import ThreadedMotoServer
 
+from ended_process import ran
 from pol.errors import OperationalError, ProtocolError
 from pol.training import Checkpoints
 from pol.training.storage import atomic_files
@@ -293,8 +292,7 @@ PROGRAM = Path(__file__).parent / "killed_recorders.py"
 def run(folder: Path, kills: int, seed: int) -> dict[str, dict[str, int]]:
     command = [sys.executable, str(PROGRAM), str(folder), str(kills), str(seed)]
     environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[1])}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    done = ran(command, env=environment)
     return dict(json.loads(done.stdout))
 
 

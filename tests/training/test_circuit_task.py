@@ -1,7 +1,5 @@
 """A task of a circuit: its document names a network in place of a graph, and says nothing that isn't recomputed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

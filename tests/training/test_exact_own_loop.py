@@ -1,7 +1,5 @@
 """Exact training by the lines of the user's own loop: the bytes of `step(x, y)`, its batches, objects as they were."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import weakref

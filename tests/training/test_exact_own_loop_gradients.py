@@ -1,7 +1,5 @@
 """What is trained through the loss beside the exact step: its gradient would be missing, so its line is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

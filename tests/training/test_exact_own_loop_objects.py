@@ -1,7 +1,5 @@
 """Objects around an exact training: other threads, hooks, interruptions, copies, weights of the loss."""
 
-from __future__ import annotations
-
 import copy
 import io
 import pickle

@@ -1,7 +1,5 @@
 """Lines of a loop that an exact step can't follow: each is refused with what to do, and nothing else is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Exact training in the user's own loop: the bits of the captured program, and objects as after an ordinary step."""
 
-from __future__ import annotations
-
 import copy
 import io
 from collections.abc import Callable, Iterator

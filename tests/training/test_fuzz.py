@@ -4,8 +4,6 @@ Two attackers. One changes bytes in a store. The other writes documents of his o
 only the roots are left to notice it.
 """
 
-from __future__ import annotations
-
 import copy
 import io
 import json

@@ -1,7 +1,5 @@
 """A store's server that lies, never ends, dawdles or redirects elsewhere: an error, in bounded memory and time."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import ssl
@@ -9,13 +7,12 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from loopback_certificate import certify
+from loopback_server import Quiet, certify, serving
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.http_files import HttpFiles, HttpPatience, wait, within
@@ -34,23 +31,18 @@ def basic(name: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Quiet):
     """What it does stands in the server's ``manner``."""
 
     protocol_version = "HTTP/1.1"
-    server: Any
 
-    def log_message(self, *_: object) -> None:
-        """Not to the terminal."""
-
-    def do_HEAD(self) -> None:
-        """A length, true or not."""
+    def respond(self) -> None:
+        """As the manner has it; of a head a length, true or not."""
+        if self.command == "GET":
+            getattr(self, f"get_{self.server.manner}")()
+            return
         self.server.over.wait(30 if self.server.manner == "slow_head" else 0)
         self.head({"liar": 10, "boaster": 1 << 50, "crumbs": 1 << 30}.get(self.server.manner, len(GOOD)))
-
-    def do_GET(self) -> None:
-        """As the manner has it."""
-        getattr(self, f"get_{self.server.manner}")()
 
     def head(self, length: int | None, status: int = 200, **more: str) -> None:
         self.send_response(status)
@@ -129,21 +121,12 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Any]:
-    found: Any = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.manner, found.over, found.elsewhere, found.daemon_threads = "honest", threading.Event(), "", True
-    found.asked = 0
-    found.handle_error = lambda *_: None
-    thread = threading.Thread(target=found.serve_forever, args=(0.05,))
-    thread.start()
-    yield found
-    found.over.set()
-    found.shutdown()
-    found.server_close()
-    thread.join()
+    with serving(Handler, manner="honest", elsewhere="", asked=0) as found:
+        yield found
 
 
 def store_of(server: Any) -> Store:
-    return Store(f"http://127.0.0.1:{server.server_port}", patience=QUICK if server.manner in DAWDLING else PATIENT)
+    return Store(server.url, patience=QUICK if server.manner in DAWDLING else PATIENT)
 
 
 DIGEST = keccak256(GOOD).hex()
@@ -199,7 +182,7 @@ def test_who_has_to_speak_in_time_waits_for_no_body(server: Any, how: str) -> No
     """Each byte comes soon enough for the least rate; the reader has less time, for all its reads together."""
     server.manner, store = (
         "drip" if how != "exists" else "slow_head",
-        Store(f"http://127.0.0.1:{server.server_port}", patience=PATIENT),
+        Store(server.url, patience=PATIENT),
     )
     reads: dict[str, Callable[[], object]] = {
         "get": lambda: store.get(DIGEST),
@@ -268,7 +251,7 @@ def test_slow_parts_add_up(server: Any, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(HttpFiles, "part", slow)
     files = HttpFiles(patience=patience)
     monkeypatch.setattr("pol.training.storage.http_files.time.monotonic", lambda: clock[-1])
-    file = files.open(f"http://127.0.0.1:{server.server_port}/{DIGEST}")
+    file = files.open(f"{server.url}/{DIGEST}")
     file.read(1 << 20)
     with pytest.raises(OSError, match="bytes a second"):
         file.read(1 << 20)
@@ -278,7 +261,7 @@ def test_slow_parts_add_up(server: Any, monkeypatch: pytest.MonkeyPatch) -> None
 def test_options_of_requests_are_honored(server: Any) -> None:
     from aiohttp import BasicAuth
 
-    server.manner, url = "locked", f"http://127.0.0.1:{server.server_port}"
+    server.manner, url = "locked", server.url
     options: dict[str, Any] = {
         "auth": BasicAuth("me", "secret"),
         "cookies": {"session": "7"},
@@ -329,6 +312,6 @@ def test_a_connector_of_the_user_serves_more_than_one_request(server: Any) -> No
         await connector.close()
 
     connector = wait(make)
-    store = Store(f"http://127.0.0.1:{server.server_port}", {"client_kwargs": {"connector": connector}}, PATIENT)
+    store = Store(server.url, {"client_kwargs": {"connector": connector}}, PATIENT)
     assert store.get(DIGEST) == store.get(DIGEST) == GOOD
     wait(close)

@@ -1,7 +1,5 @@
 """Where the size of a file is known, no store makes us take a longer one."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,15 +1,12 @@
 """Stores that aren't HTTP: what comes is counted, whatever size was stated; URLs that stand on others are refused."""
 
-from __future__ import annotations
-
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loopback_server import Quiet, serving
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.http_files import HttpPatience
@@ -21,23 +18,16 @@ MOST = 1 << 27
 """Bytes after which the server gives up on a reader that takes all of them."""
 
 
-class Bucket(BaseHTTPRequestHandler):
+class Bucket(Quiet):
     """An S3 endpoint that states a length of 10 and sends what its manner is."""
 
     protocol_version = "HTTP/1.1"
-    server: Any
 
-    def log_message(self, *_: object) -> None:
-        """Not to the terminal."""
-
-    def do_HEAD(self) -> None:
-        self.begin(10)
-
-    def do_GET(self) -> None:
-        if "list-type" in self.path:
-            self.send_response(404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def respond(self) -> None:
+        if self.command == "HEAD":
+            self.begin(10)
+        elif "list-type" in self.path:
+            self.reply(404)
         elif self.server.manner == "drip":
             self.begin(10)
             self.server.over.wait(30)
@@ -58,21 +48,13 @@ class Bucket(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Any]:
-    found: Any = ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
-    found.manner, found.over, found.sent, found.daemon_threads = "endless", threading.Event(), 0, True
-    found.handle_error = lambda *_: None
-    thread = threading.Thread(target=found.serve_forever, args=(0.05,))
-    thread.start()
-    yield found
-    found.over.set()
-    found.shutdown()
-    found.server_close()
-    thread.join()
+    with serving(Bucket, manner="endless", sent=0) as found:
+        yield found
 
 
 def bucket(server: Any) -> Store:
     options = {
-        "endpoint_url": f"http://127.0.0.1:{server.server_port}",
+        "endpoint_url": server.url,
         "key": "x",
         "secret": "x",
         "client_kwargs": {"region_name": "us-east-1"},

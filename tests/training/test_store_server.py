@@ -1,7 +1,5 @@
 """Stores on servers, over HTTP and S3: what is in them, nothing else, and chunks that lead to the recorded roots."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import socket
@@ -19,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from failing_stores import require_whole, train
 from moto.server import ThreadedMotoServer
 
+from ended_process import ran
 from pol.cli.record.store_server import serve
 from pol.errors import OperationalError, ProtocolError
 from pol.training import Checkpoints, Sealing
@@ -195,8 +194,7 @@ def test_the_command(served: Served) -> None:
     try:
         assert server.stdout is not None
         url = server.stdout.readline().split()[-1]
-        checked = subprocess.run([*pol, "check", url], capture_output=True, text=True, check=False)
-        assert checked.returncode == 0, checked.stdout + checked.stderr
+        ran([*pol, "check", url])
     finally:
         server.terminate()
         _, errors = server.communicate(timeout=300)

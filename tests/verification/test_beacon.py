@@ -12,7 +12,7 @@ from py_ecc.bls.g2_primitives import G1_to_pubkey, G2_to_signature
 from py_ecc.bls.hash_to_curve import hash_to_G1, hash_to_G2
 from py_ecc.optimized_bls12_381 import field_modulus
 
-from drand_rounds import ROUNDS, VECTORS
+from drand_relay import ROUNDS, VECTORS
 from pol.errors import ProtocolError
 from pol.verification.beacon import bls_arkworks, bls_reference, drand
 from pol.verification.beacon.drand import DEFAULT, LAST_ROUND, NETWORKS, QUICKNET, DrandNetwork, Round, verify_round

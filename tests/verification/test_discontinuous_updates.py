@@ -1,7 +1,5 @@
 """Optimizers whose updates jump are refused in tolerant mode; all others are measured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any

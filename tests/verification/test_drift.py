@@ -1,7 +1,5 @@
 """Drift: residuals of independent roundings, of pushes in one direction, and of what lies between them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise

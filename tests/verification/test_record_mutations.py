@@ -1,7 +1,5 @@
 """An auditor of a task's record notices each change of its own checkpoints, or lists it as not compared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Residuals inside and outside of the span of reruns, and sketches that keep lengths and spans."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

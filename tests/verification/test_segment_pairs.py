@@ -1,7 +1,5 @@
 """Pairs of segments replayed as one, and slots beside their own ways: what `pol verify` makes of both."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import replace
 from functools import cache

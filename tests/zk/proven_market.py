@@ -1,7 +1,5 @@
 """A market whose task is a circuit's training in fixed point, executed exactly, with a proof of every step."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Proofs by EZKL and by Groth16, their files, keys and pins; what is bent is refused and nothing dies."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import replace

@@ -89,8 +89,7 @@ contract LearningLogTest is LearningLogBase {
     function test_post_refuses() public {
         _open();
         bytes32[] memory none = new bytes32[](0);
-        vm.prank(stranger);
-        vm.expectRevert(abi.encodeWithSelector(ILearningLog.NotPublisher.selector, stranger));
+        _expectRefusal(stranger, abi.encodeWithSelector(ILearningLog.NotPublisher.selector, stranger));
         logs.post(id, 1, "root", none);
         vm.startPrank(publisher);
         vm.expectRevert(abi.encodeWithSelector(ILearningLog.NotOpen.selector, bytes32("none"), RunStatus.None));

@@ -43,8 +43,7 @@ contract RecordDemandsTest is LearningLogBase {
         vm.assertEq(logs.runOf(id).open, 0);
         vm.assertEq(address(logs).balance, STAKE + BOND);
         _expectBooks();
-        vm.prank(publisher);
-        vm.expectRevert(abi.encodeWithSelector(ILearningLog.NoSuchDemand.selector, _key(d)));
+        _expectRefusal(publisher, abi.encodeWithSelector(ILearningLog.NoSuchDemand.selector, _key(d)));
         logs.answer(d, c);
         vm.expectRevert(abi.encodeWithSelector(ILearningLog.NoSuchDemand.selector, _key(d)));
         logs.expire(d);
@@ -82,8 +81,7 @@ contract RecordDemandsTest is LearningLogBase {
         Chunk memory chunk = _chunk(d);
         uint256 half = START + WINDOW / 2;
         vm.warp(half);
-        vm.prank(demander);
-        vm.expectRevert(abi.encodeWithSelector(ILearningLog.PublisherFirst.selector, half));
+        _expectRefusal(demander, abi.encodeWithSelector(ILearningLog.PublisherFirst.selector, half));
         logs.answer(d, chunk);
         vm.warp(half + 1);
         _answer(stranger, d);
@@ -98,8 +96,7 @@ contract RecordDemandsTest is LearningLogBase {
         vm.expectRevert(abi.encodeWithSelector(ILearningLog.TooEarly.selector, d.deadline));
         logs.expire(d);
         vm.warp(d.deadline + 1);
-        vm.prank(publisher);
-        vm.expectRevert(abi.encodeWithSelector(ILearningLog.TooLate.selector, d.deadline));
+        _expectRefusal(publisher, abi.encodeWithSelector(ILearningLog.TooLate.selector, d.deadline));
         logs.answer(d, chunk);
     }
 
@@ -157,8 +154,7 @@ contract RecordDemandsTest is LearningLogBase {
             if (i == 7) other.deadline += 1;
             if (i == 8) other.bond += 1;
             Chunk memory chunk = _chunk(d);
-            vm.prank(publisher);
-            vm.expectRevert(abi.encodeWithSelector(ILearningLog.NoSuchDemand.selector, _key(other)));
+            _expectRefusal(publisher, abi.encodeWithSelector(ILearningLog.NoSuchDemand.selector, _key(other)));
             logs.answer(other, chunk);
         }
     }
@@ -203,8 +199,7 @@ contract RecordDemandsTest is LearningLogBase {
         vm.warp(d.deadline + 1);
         logs.expire(d);
         bytes memory refusal = abi.encodeWithSelector(ILearningLog.NotOpen.selector, id, RunStatus.Withheld);
-        vm.prank(demander);
-        vm.expectRevert(refusal);
+        _expectRefusal(demander, refusal);
         logs.demand{value: BOND}(id, 0, 0, 0);
         vm.startPrank(publisher);
         vm.expectRevert(refusal);
@@ -240,12 +235,10 @@ contract RecordDemandsTest is LearningLogBase {
         vm.warp(START + 100);
         _post(4);
         vm.warp(START + EXIT_DELAY + 100);
-        vm.prank(publisher);
-        vm.expectRevert(abi.encodeWithSelector(ILearningLog.StakeLocked.selector, START + EXIT_DELAY + 100));
+        _expectRefusal(publisher, abi.encodeWithSelector(ILearningLog.StakeLocked.selector, START + EXIT_DELAY + 100));
         logs.close(id);
         vm.warp(START + EXIT_DELAY + 101);
-        vm.prank(stranger);
-        vm.expectRevert(abi.encodeWithSelector(ILearningLog.NotPublisher.selector, stranger));
+        _expectRefusal(stranger, abi.encodeWithSelector(ILearningLog.NotPublisher.selector, stranger));
         logs.close(id);
         vm.startPrank(publisher);
         vm.expectEmit(address(logs));
@@ -288,8 +281,7 @@ contract RecordDemandsTest is LearningLogBase {
     }
 
     function test_nobody_withdraws_what_it_is_not_owed() public {
-        vm.expectRevert(PullPayments.NothingToWithdraw.selector);
-        vm.prank(stranger);
+        _expectRefusal(stranger, PullPayments.NothingToWithdraw.selector);
         logs.withdraw();
     }
 
@@ -301,8 +293,7 @@ contract RecordDemandsTest is LearningLogBase {
         logs.expire(d);
         uint256 owed = logs.credits(publisher);
         vm.etch(publisher, hex"60006000fd");
-        vm.expectRevert(PullPayments.PaymentRefused.selector);
-        vm.prank(publisher);
+        _expectRefusal(publisher, PullPayments.PaymentRefused.selector);
         logs.withdraw();
         vm.assertEq(logs.credits(publisher), owed);
         vm.etch(publisher, "");

@@ -76,9 +76,7 @@ contract AttacksTest is GameTest {
         (bytes memory call,) = _prepare();
         for (uint256 length = 4; length < 300; length += 37) {
             bytes memory short = _cut(call, call.length - length);
-            vm.prank(challenger);
-            (bool success,) = address(game).call(short);
-            vm.assertFalse(success);
+            _refuse(challenger, short);
         }
         _agree();
     }
@@ -172,9 +170,7 @@ contract AttacksTest is GameTest {
         for (uint256 i = 0; i < 5; i++) {
             (bytes memory call,) = _prepare();
             call[4 + 57] ^= 0x01;
-            vm.prank(_onTurn());
-            (bool success,) = address(game).call(call);
-            vm.assertFalse(success);
+            _refuse(_onTurn(), call);
             _agree();
             _move();
         }
@@ -269,9 +265,7 @@ contract AttacksTest is GameTest {
     function _refuseChanges(bytes memory call, uint256 from, uint256 to) private {
         for (uint256 offset = from; offset < to; offset += 7) {
             call[offset] ^= 0x01;
-            vm.prank(_onTurn());
-            (bool success,) = address(game).call(call);
-            vm.assertFalse(success);
+            _refuse(_onTurn(), call);
             call[offset] ^= 0x01;
         }
         _agree();
@@ -326,9 +320,7 @@ contract AttacksTest is GameTest {
         rest = abi.encodePacked(_stepFacts(), _branch(_nodeHashes(), 2), _sized(nodes[3]), new bytes(256));
         _refuse(challenger, _call(game.describe.selector, 2, rest), _error(Transition.WrongDescriptor.selector));
         call = abi.encodePacked(_stepFacts(), _branch(_nodeHashes(), 2), uint16(60000), nodes[2], new bytes(256));
-        vm.prank(challenger);
-        (bool success,) = address(game).call(_call(game.describe.selector, 2, call));
-        vm.assertFalse(success);
+        _refuse(challenger, _call(game.describe.selector, 2, call));
     }
 
     function test_an_index_where_nothing_is_picked() public {
@@ -366,9 +358,7 @@ contract AttacksTest is GameTest {
         _refuse(challenger, call, _error(DisputeGame.Upheld.selector));
         _refuse(challenger, abi.encodePacked(call, uint8(0)), _error(PackedReader.LeftOver.selector, 1));
         call[call.length - 1] ^= 0x01;
-        vm.prank(challenger);
-        (bool success,) = address(game).call(call);
-        vm.assertFalse(success);
+        _refuse(challenger, call);
         _agree();
     }
 

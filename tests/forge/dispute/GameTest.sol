@@ -128,10 +128,14 @@ abstract contract GameTest is PlainProofs, Deployment {
     }
 
     function _refuse(address sender, bytes memory data, bytes memory reason) internal {
+        vm.assertEq(_refuse(sender, data), reason);
+    }
+
+    function _refuse(address sender, bytes memory data) internal returns (bytes memory answer) {
+        bool success;
         vm.prank(sender);
-        (bool success, bytes memory answer) = address(game).call(data);
+        (success, answer) = address(game).call(data);
         vm.assertFalse(success);
-        vm.assertEq(answer, reason);
     }
 
     function _mine() internal view returns (uint256) {

@@ -100,9 +100,7 @@ contract RelayTest is GameTest {
         (bytes memory call,) = _prepare();
         bytes memory relayed = _signed(ASSERTER_KEY, call);
         relayed[relayed.length - 1] ^= 0x01;
-        vm.prank(address(this));
-        (bool success,) = address(game).call(relayed);
-        vm.assertFalse(success);
+        _refuse(address(this), relayed);
         _agree();
     }
 
@@ -110,9 +108,7 @@ contract RelayTest is GameTest {
     function test_signed_for_another_head() public {
         (bytes memory call,) = _prepare();
         (uint8 v, bytes32 r, bytes32 s) = vm.sign(ASSERTER_KEY, _digest(keccak256("elsewhere"), call));
-        vm.prank(address(this));
-        (bool success,) = address(game).call(abi.encodePacked(game.relay.selector, r, s, v, call));
-        vm.assertFalse(success);
+        _refuse(address(this), abi.encodePacked(game.relay.selector, r, s, v, call));
         _agree();
     }
 
@@ -121,9 +117,7 @@ contract RelayTest is GameTest {
         bytes memory relayed = _signed(ASSERTER_KEY, call);
         _send(address(this), relayed);
         _advanceTo(next);
-        vm.prank(address(this));
-        (bool success,) = address(game).call(relayed);
-        vm.assertFalse(success);
+        _refuse(address(this), relayed);
         _agree();
     }
 
@@ -135,9 +129,7 @@ contract RelayTest is GameTest {
         );
         call = _signed(ASSERTER_KEY, call);
         // A relay in a relay: the number of the inner one is not looked for behind its signature.
-        vm.prank(address(this));
-        (bool success,) = address(game).call(abi.encodePacked(game.relay.selector, new bytes(65), call));
-        vm.assertFalse(success);
+        _refuse(address(this), abi.encodePacked(game.relay.selector, new bytes(65), call));
         _refuse(address(this), abi.encodePacked(game.relay.selector, new bytes(40)), "");
     }
 

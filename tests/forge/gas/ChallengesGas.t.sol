@@ -3,17 +3,14 @@ pragma solidity 0.8.37;
 
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim} from "../../../contracts/market/TaskTypes.sol";
 import {MarketGasBase} from "./MarketGasBase.sol";
 
 /// @notice Gas of the calls about disputes of verdicts, on record in .ci/gas.json.
 contract ChallengesGas is MarketGasBase {
     function test_challenge() public metered {
         _toContested(true);
-        (Claim[] memory claims,) = _claims(true);
-        ClaimCharge memory charge;
-        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
-        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        ClaimCharge memory charge = _chargeOf(0, true);
+        Opening memory opening = _opening();
         _cheapGames();
         _announceCharge(challenger, charge);
         _begin(challenger);

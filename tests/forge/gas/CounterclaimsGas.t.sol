@@ -3,14 +3,12 @@ pragma solidity 0.8.37;
 
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {Opening, Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Claim, LogProof} from "../../../contracts/market/TaskTypes.sol";
 import {CounterclaimBase} from "../market/CounterclaimBase.sol";
-import {DataDemandsBase} from "../market/DataDemandsBase.sol";
-import {MarketBase} from "../market/MarketBase.sol";
-import {MarketGasBase} from "./MarketGasBase.sol";
+import {MarketMeter} from "./MarketGasBase.sol";
 
 /// @notice Gas of the calls about objections in tolerant mode, on record in .ci/gas.json.
-contract CounterclaimsGas is MarketGasBase, CounterclaimBase {
+contract CounterclaimsGas is MarketMeter, CounterclaimBase {
     function test_counterclaim_post() public metered {
         _toContested(true);
         Claim memory claim = _bad(_one(false));
@@ -47,17 +45,5 @@ contract CounterclaimsGas is MarketGasBase, CounterclaimBase {
         _pass(_terms().challengeWindow + 1);
         _begin(challenger);
         counterclaims.conclude(number);
-    }
-
-    function _terms() internal view override(MarketGasBase, MarketBase) returns (Terms memory) {
-        return MarketBase._terms();
-    }
-
-    function _program() internal pure override(MarketBase, DataDemandsBase) returns (bytes32) {
-        return DataDemandsBase._program();
-    }
-
-    function _entryAt(uint256 index) internal view override(MarketBase, DataDemandsBase) returns (bytes32) {
-        return DataDemandsBase._entryAt(index);
     }
 }

@@ -3,14 +3,12 @@ pragma solidity 0.8.37;
 
 import {Piece} from "../../../contracts/commitments/StateLeaf.sol";
 import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
-import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {DataDemandsBase} from "../market/DataDemandsBase.sol";
-import {MarketBase} from "../market/MarketBase.sol";
-import {MarketGasBase} from "./MarketGasBase.sol";
+import {MarketMeter} from "./MarketGasBase.sol";
 
 /// @notice Gas of demands for data and of their ends, on record in .ci/gas.json. States of three slots, the first of
 /// three leaves.
-contract DataDemandsGas is MarketGasBase, DataDemandsBase {
+contract DataDemandsGas is MarketMeter, DataDemandsBase {
     function test_data_demand() public metered {
         _toCommitted();
         uint256 bond = demands.bondOf();
@@ -33,17 +31,5 @@ contract DataDemandsGas is MarketGasBase, DataDemandsBase {
         vm.warp(d.deadline + 1);
         _begin(challenger);
         demands.expire(d);
-    }
-
-    function _program() internal pure override(MarketBase, DataDemandsBase) returns (bytes32) {
-        return DataDemandsBase._program();
-    }
-
-    function _entryAt(uint256 index) internal view override(MarketBase, DataDemandsBase) returns (bytes32) {
-        return DataDemandsBase._entryAt(index);
-    }
-
-    function _terms() internal view override(MarketBase, MarketGasBase) returns (Terms memory s) {
-        return MarketGasBase._terms();
     }
 }

@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {IDisputeGame, StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "../market/MarketBase.sol";
+import {MarketDeployment} from "../market/MarketDeployment.sol";
 
 /// @notice Starts a dispute and does nothing else: what it costs to open one is on record elsewhere.
 contract CheapGame is IDisputeGame {
@@ -17,17 +18,12 @@ contract CheapGame is IDisputeGame {
 }
 
 /// @notice Gas of one call of a desk: the vault and all other desks included, calldata, the 21,000 of a transaction and
-/// the game not. A task of four segments, three of which are drawn.
-abstract contract MarketGasBase is MarketBase {
+/// the game not.
+abstract contract MarketMeter is MarketDeployment {
     modifier metered() {
         vm.pauseGasMetering();
         _;
         vm.pauseGasMetering();
-    }
-
-    function _terms() internal view virtual override returns (Terms memory s) {
-        s = super._terms();
-        s.draws = 3;
     }
 
     /// @dev Games that cost next to nothing take the places of those that write down what they are told.
@@ -64,5 +60,13 @@ abstract contract MarketGasBase is MarketBase {
         }
         vm.prank(caller);
         vm.resumeGasMetering();
+    }
+}
+
+/// @notice A task of four segments, three of which are drawn.
+abstract contract MarketGasBase is MarketMeter, MarketBase {
+    function _terms() internal view override returns (Terms memory s) {
+        s = super._terms();
+        s.draws = 3;
     }
 }

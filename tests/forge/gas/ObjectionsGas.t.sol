@@ -3,14 +3,11 @@ pragma solidity 0.8.37;
 
 import {Segment} from "../../../contracts/market/IObjections.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {DataDemandsBase} from "../market/DataDemandsBase.sol";
-import {MarketBase} from "../market/MarketBase.sol";
 import {ObjectionBase} from "../market/ObjectionBase.sol";
-import {MarketGasBase} from "./MarketGasBase.sol";
+import {MarketMeter} from "./MarketGasBase.sol";
 
 /// @notice Gas of the calls about objections in exact mode, on record in .ci/gas.json.
-contract ObjectionsGas is MarketGasBase, ObjectionBase {
+contract ObjectionsGas is MarketMeter, ObjectionBase {
     function test_objection_open() public metered {
         _toExactlyContested(true);
         uint32 free = _one(false);
@@ -43,26 +40,5 @@ contract ObjectionsGas is MarketGasBase, ObjectionBase {
         objectionGame.report(number, asserterWon);
         _begin(challenger);
         objections.settleDispute(number);
-    }
-
-    function _terms() internal view override(MarketGasBase, ObjectionBase) returns (Terms memory) {
-        return _exact(MarketBase._terms());
-    }
-
-    function _program() internal pure override(MarketBase, DataDemandsBase) returns (bytes32) {
-        return DataDemandsBase._program();
-    }
-
-    function _entryAt(uint256 index) internal view override(MarketBase, DataDemandsBase) returns (bytes32) {
-        return DataDemandsBase._entryAt(index);
-    }
-
-    function _claims(bool accepts)
-        internal
-        view
-        override(MarketBase, ObjectionBase)
-        returns (Claim[] memory, LogProof[] memory)
-    {
-        return ObjectionBase._claims(accepts);
     }
 }

@@ -99,10 +99,6 @@ contract ProfilesGas is MarketGasBase {
         profiles.settleDispute(1);
     }
 
-    function _opening() private pure returns (Opening memory) {
-        return Opening(HEADER, PAYLOAD, type(uint128).max);
-    }
-
     /// @dev A posted profile of which rerun 0 demands more than the witness in component 2.
     function _understated() private returns (Witness memory hidden) {
         bytes32[] memory leaves = _leaves();

@@ -3,36 +3,23 @@ pragma solidity 0.8.37;
 
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {Pin, StepProof} from "../../../contracts/market/IProvenSteps.sol";
-import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Groth16Verifier} from "../../../contracts/zk/Groth16Verifier.sol";
 import {VectorHash} from "../../../contracts/zk/VectorHash.sol";
-import {MarketBase} from "../market/MarketBase.sol";
 import {MarketDeployment} from "../market/MarketDeployment.sol";
 import {ProvenBase} from "../market/ProvenBase.sol";
-import {MarketGasBase} from "./MarketGasBase.sol";
+import {MarketMeter} from "./MarketGasBase.sol";
 
 /// @notice Gas of proofs of steps, on record in .ci/gas.json. Only `test_steps_verify` is about pairings: the desk's
 /// calls are metered with a verifier that costs next to nothing.
-contract ProvenStepsGas is MarketGasBase, ProvenBase {
-    function _terms() internal view override(MarketBase, MarketGasBase) returns (Terms memory) {
-        return super._terms();
+contract ProvenStepsGas is MarketMeter, ProvenBase {
+    function _terms() internal view override returns (Terms memory s) {
+        s = super._terms();
+        s.draws = 3;
     }
 
     function _hasher() internal override(MarketDeployment, ProvenBase) returns (VectorHash) {
         return super._hasher();
-    }
-
-    function _entryAt(uint256 index) internal view override(MarketBase, ProvenBase) returns (bytes32) {
-        return super._entryAt(index);
-    }
-
-    function _claims(bool accepts)
-        internal
-        view
-        override(MarketBase, ProvenBase)
-        returns (Claim[] memory, LogProof[] memory)
-    {
-        return super._claims(accepts);
     }
 
     /// @dev Of a step with three hashes besides that of the vector after it: of the vector, the inputs, the targets.
@@ -92,15 +79,10 @@ contract ProvenStepsGas is MarketGasBase, ProvenBase {
         _pinned(true);
         _toContested(true);
         uint256 number = _challenge();
-        ClaimCharge memory charge = _charge();
+        ClaimCharge memory charge = _chargeOf(0, true);
         bytes32 shown = _proveAndTie(charge.claim.segment);
         _begin(challenger);
         challenges.settleByProof(number, charge, shown);
-    }
-
-    function _charge() private view returns (ClaimCharge memory charge) {
-        (Claim[] memory claims,) = _claims(true);
-        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
     }
 
     function _proveAndTie(uint32 segment) private returns (bytes32 shown) {

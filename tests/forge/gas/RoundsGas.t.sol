@@ -68,8 +68,7 @@ contract RoundsGas is RoundsBase {
 
     function test_rounds_two_claims() public {
         vm.pauseGasMetering();
-        (SignedClaim memory one, SignedClaim memory other) = (_signed(1, 0, "end"), _signed(1, 0, "another end"));
-        _shown(abi.encodeCall(RoundEvidence.showTwoClaims, (id, one, other)));
+        _shown(_twoClaims(1, 0));
     }
 
     function test_rounds_unstaked_member_of_100() public {

@@ -33,8 +33,7 @@ contract AuctionBidTest is AuctionBase, Relaying {
 
     function test_one_bid_for_each_account() public {
         _bid(ada, 2 ether, 1 hours);
-        vm.prank(ada);
-        vm.expectRevert(abi.encodeWithSelector(IAuction.AlreadyBid.selector, ada));
+        _expectRefusal(ada, abi.encodeWithSelector(IAuction.AlreadyBid.selector, ada));
         auction.bid(id, "another");
         _expectStaked(ada);
     }
@@ -42,20 +41,9 @@ contract AuctionBidTest is AuctionBase, Relaying {
     function test_submitter_and_verifier_do_not_bid() public {
         address[2] memory parties = [submitter, verifier];
         for (uint256 i = 0; i < 2; ++i) {
-            vm.prank(parties[i]);
-            vm.expectRevert(abi.encodeWithSelector(IAuction.BidderIsParty.selector, parties[i]));
+            _expectRefusal(parties[i], abi.encodeWithSelector(IAuction.BidderIsParty.selector, parties[i]));
             auction.bid(id, "commitment");
         }
-    }
-
-    function test_a_bid_without_money_for_its_stake_is_refused() public {
-        vm.prank(ada);
-        vault.withdraw(ada, MONEY - STAKE + 1);
-        vm.prank(ada);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, ada, STAKE - 1, STAKE));
-        auction.bid(id, "commitment");
-        vm.assertEq(auction.round(id).bids, 0);
-        vm.assertEq(auction.sealedBid(id, ada).number, 0);
     }
 
     function test_up_to_the_last_second() public {
@@ -63,14 +51,12 @@ contract AuctionBidTest is AuctionBase, Relaying {
         vm.warp(last);
         _bid(ada, 2 ether, 1 hours);
         vm.warp(last + 1);
-        vm.prank(bob);
-        vm.expectRevert(abi.encodeWithSelector(IAuction.TooLate.selector, uint256(last)));
+        _expectRefusal(bob, abi.encodeWithSelector(IAuction.TooLate.selector, uint256(last)));
         auction.bid(id, "commitment");
     }
 
     function test_an_unknown_round_takes_no_bid() public {
-        vm.prank(ada);
-        vm.expectRevert(abi.encodeWithSelector(IAuction.UnknownRound.selector, bytes32("round")));
+        _expectRefusal(ada, abi.encodeWithSelector(IAuction.UnknownRound.selector, bytes32("round")));
         auction.bid("round", "commitment");
     }
 

@@ -42,18 +42,6 @@ contract AuctionConcludeTest is AuctionBase {
         vm.assertEq(uint256(price) + deadline, 0);
     }
 
-    function test_a_round_is_concluded_once() public {
-        _bid(ada, 2 ether, 1 hours);
-        _toReveals();
-        _reveal(ada, 2 ether, 1 hours);
-        desk.conclude(TASK);
-        vm.expectRevert(abi.encodeWithSelector(IAuction.RoundOver.selector, id));
-        desk.conclude(TASK);
-        _toEnd();
-        vm.expectRevert(abi.encodeWithSelector(IAuction.RoundOver.selector, id));
-        auction.expire(id);
-    }
-
     /// @dev A desk that never concludes holds no stake for ever.
     function test_a_round_that_its_desk_forgets_expires() public {
         _bid(ada, 2 ether, 1 hours);
@@ -96,47 +84,6 @@ contract AuctionConcludeTest is AuctionBase {
         auction.forfeit(id, ada);
         vm.expectRevert(none);
         auction.forfeit("another round", ada);
-    }
-
-    function test_leader_and_losers_forfeit_nothing() public {
-        _bid(ada, 2 ether, 1 hours);
-        _bid(bob, 3 ether, 1 hours);
-        _toReveals();
-        _reveal(ada, 2 ether, 1 hours);
-        _reveal(bob, 3 ether, 1 hours);
-        _toEnd();
-        address[2] memory revealed = [ada, bob];
-        for (uint256 i = 0; i < 2; ++i) {
-            vm.expectRevert(abi.encodeWithSelector(IAuction.NoSealedBid.selector, revealed[i]));
-            auction.forfeit(id, revealed[i]);
-        }
-    }
-
-    /// @dev Many bids that are never revealed hinder nobody: they are settled one by one, before or after the round is
-    /// concluded.
-    function test_a_crowd_of_sealed_bids_blocks_nothing() public {
-        for (uint256 i = 0; i < 50; ++i) {
-            vm.deal(address(this), STAKE);
-            vault.deposit{value: STAKE}(address(uint160(0x1000 + i)), STAKE);
-            _bid(address(uint160(0x1000 + i)), 1, 60);
-        }
-        _bid(ada, 2 ether, 1 hours);
-        _toReveals();
-        _reveal(ada, 2 ether, 1 hours);
-        vm.expectRevert(abi.encodeWithSelector(IAuction.TooEarly.selector, _revealUntil()));
-        desk.conclude(TASK);
-        _toEnd();
-        auction.forfeit(id, address(0x1000));
-        (address winner, uint128 price,) = desk.conclude(TASK);
-        vm.assertEq(winner, ada);
-        vm.assertEq(price, 6.4 ether);
-        bytes32 first = id;
-        desk.release(TASK, ada);
-        _open();
-        for (uint256 i = 1; i < 50; ++i) {
-            auction.forfeit(first, address(uint160(0x1000 + i)));
-        }
-        vm.assertEq(vault.pot(address(fund), FUND_KEY), 50 * LOST);
     }
 
     function test_the_part_is_rounded_up() public {

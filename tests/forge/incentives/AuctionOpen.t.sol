@@ -34,8 +34,7 @@ contract AuctionOpenTest is AuctionBase {
     }
 
     function test_only_desks_open() public {
-        vm.prank(submitter);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, submitter));
+        _expectRefusal(submitter, abi.encodeWithSelector(Desk.NotAllowed.selector, submitter));
         auction.open(TASK, _terms());
     }
 
@@ -123,8 +122,7 @@ contract AuctionOpenTest is AuctionBase {
         desk.cancel(TASK);
         vm.expectRevert(abi.encodeWithSelector(IAuction.RoundOver.selector, id));
         desk.conclude(TASK);
-        vm.prank(ada);
-        vm.expectRevert(abi.encodeWithSelector(IAuction.RoundOver.selector, id));
+        _expectRefusal(ada, abi.encodeWithSelector(IAuction.RoundOver.selector, id));
         auction.bid(id, "commitment");
         _open();
         vm.assertEq(auction.round(id).number, 2);

@@ -27,8 +27,7 @@ contract JackpotTest is LotteryBase {
         Jackpot fresh = new Jackpot(vault, sortition, SHARES, RATE, 60, 1);
         address[] memory desks = new address[](1);
         desks[0] = bob;
-        vm.prank(mallory);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
+        _expectRefusal(mallory, abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
         fresh.wire(desk, desks);
         vm.expectEmit(address(fresh));
         emit IJackpot.Wired(address(desk), desks);
@@ -46,8 +45,7 @@ contract JackpotTest is LotteryBase {
         jackpot.donate(2 ether);
         vm.assertEq(jackpot.available(), 12 ether);
         vm.assertEq(vault.free(bob), 1 ether);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, bob, 1 ether, 2 ether));
-        vm.prank(bob);
+        _expectRefusal(bob, abi.encodeWithSelector(IStakeVault.Short.selector, bob, 1 ether, 2 ether));
         jackpot.donate(2 ether);
     }
 
@@ -84,11 +82,9 @@ contract JackpotTest is LotteryBase {
     }
 
     function test_only_named_desks_reserve_and_release() public {
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
-        vm.prank(mallory);
+        _expectRefusal(mallory, abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
         jackpot.reserve(TASK, RESERVE);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
-        vm.prank(mallory);
+        _expectRefusal(mallory, abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
         jackpot.release(TASK);
     }
 

@@ -33,8 +33,7 @@ contract JackpotFailuresTest is LotteryBase {
         (bytes32 secret, uint32 index) = _toFound(1);
         address[] memory desks = new address[](1);
         desks[0] = mallory;
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
-        vm.prank(mallory);
+        _expectRefusal(mallory, abi.encodeWithSelector(Desk.NotAllowed.selector, mallory));
         jackpot.wire(SeatingDesk(mallory), desks);
         // Not even whoever has deployed it, once it is wired.
         vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
@@ -95,8 +94,7 @@ contract JackpotFailuresTest is LotteryBase {
         _bring(alice, (most + 1) * UNIT);
         vm.prank(alice);
         sortition.enrol(uint32(most));
-        vm.expectRevert(abi.encodeWithSelector(ISortition.BadCount.selector, alice, 1));
-        vm.prank(alice);
+        _expectRefusal(alice, abi.encodeWithSelector(ISortition.BadCount.selector, alice, 1));
         sortition.enrol(1);
         vm.assertEq(sortition.ticketsNow(alice), most);
         _enrol(bob, uint32(most));
@@ -160,8 +158,7 @@ contract JackpotFailuresTest is LotteryBase {
     /// @dev Mallory brings the claim of a first ticket.
     function _expectRevertClaim(bytes memory reason, address who) private {
         (,,,,,,,,, uint32 index) = desk.seats(TASK, 1);
-        vm.expectRevert(reason);
-        vm.prank(mallory);
+        _expectRefusal(mallory, reason);
         jackpot.claim(TASK, 1, who, 0, index, SALT, abi.encode(1));
     }
 

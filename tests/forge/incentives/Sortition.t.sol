@@ -35,12 +35,10 @@ contract SortitionTest is LotteryBase {
     }
 
     function test_enrolling_needs_free_money_and_a_count() public {
-        vm.expectRevert(abi.encodeWithSelector(ISortition.BadCount.selector, alice, 0));
-        vm.prank(alice);
+        _expectRefusal(alice, abi.encodeWithSelector(ISortition.BadCount.selector, alice, 0));
         sortition.enrol(0);
         _bring(alice, UNIT);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, alice, UNIT, 2 * UNIT));
-        vm.prank(alice);
+        _expectRefusal(alice, abi.encodeWithSelector(IStakeVault.Short.selector, alice, UNIT, 2 * UNIT));
         sortition.enrol(2);
     }
 

@@ -69,8 +69,7 @@ contract VaultDeploymentTest is VaultBase {
 
     function test_only_the_deployer_names_desks() public {
         StakeVault bare = _bare();
-        vm.prank(mallory);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.NotAllowed.selector, mallory));
+        _expectRefusal(mallory, abi.encodeWithSelector(IStakeVault.NotAllowed.selector, mallory));
         bare.wire(_desks());
     }
 

@@ -28,14 +28,12 @@ contract VaultMoneyTest is VaultBase {
 
     function test_nothing_comes_before_the_desks_are_named() public {
         StakeVault bare = new StakeVault(address(0), EXIT_DELAY, address(forwarder), address(this));
-        vm.prank(alice);
-        vm.expectRevert(IStakeVault.NotWired.selector);
+        _expectRefusal(alice, IStakeVault.NotWired.selector);
         bare.deposit{value: 1}(alice, 1);
     }
 
     function test_a_permit_of_the_native_currency_is_refused() public {
-        vm.prank(alice);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.WrongTransfer.selector, 1, 0));
+        _expectRefusal(alice, abi.encodeWithSelector(IStakeVault.WrongTransfer.selector, 1, 0));
         vault.depositWithPermit(alice, 1, type(uint256).max, 27, 0, 0);
     }
 
@@ -54,8 +52,7 @@ contract VaultMoneyTest is VaultBase {
     }
 
     function test_the_vault_itself_takes_no_ether() public {
-        vm.prank(alice);
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.PaymentRefused.selector, address(vault)));
+        _expectRefusal(alice, abi.encodeWithSelector(IStakeVault.PaymentRefused.selector, address(vault)));
         vault.withdraw(address(vault), 1);
     }
 

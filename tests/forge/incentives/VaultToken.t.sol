@@ -51,11 +51,9 @@ contract VaultTokenTest is VaultBase, Relaying {
         vm.assertEq(vault.credited(), 7 ether);
         coin.shrink(address(vault), 2 ether);
         bytes memory short = abi.encodeWithSelector(IStakeVault.AssetShort.selector, 5 ether, 7 ether);
-        vm.prank(alice);
-        vm.expectRevert(short);
+        _expectRefusal(alice, short);
         vault.withdraw(alice, 4 ether);
-        vm.prank(bob);
-        vm.expectRevert(short);
+        _expectRefusal(bob, short);
         vault.deposit(bob, 1 ether);
         coin.give(address(vault), 2 ether);
         vm.prank(alice);
@@ -155,8 +153,7 @@ contract VaultTokenTest is VaultBase, Relaying {
         coin.set(false, false);
         _deposit(alice, 1 ether);
         coin.set(true, false);
-        vm.prank(alice);
-        vm.expectRevert(abi.encodeWithSelector(SafeERC20.SafeERC20FailedOperation.selector, address(coin)));
+        _expectRefusal(alice, abi.encodeWithSelector(SafeERC20.SafeERC20FailedOperation.selector, address(coin)));
         vault.withdraw(alice, 1 ether);
     }
 

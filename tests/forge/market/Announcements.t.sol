@@ -6,7 +6,7 @@ import {IProfiles} from "../../../contracts/market/IProfiles.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {Charge, Opening, Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, Status} from "../../../contracts/market/TaskTypes.sol";
+import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {ProfileBase} from "./ProfileBase.sol";
 
 /// @notice Reports that somebody wants to copy: whoever has announced first is paid.
@@ -60,8 +60,7 @@ contract AnnouncementsTest is ProfileBase {
         vm.prank(challenger);
         profiles.convict(id, _portions(), hidden, 2);
         vm.roll(vm.getBlockNumber() + 1);
-        vm.prank(copier);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
+        _expectRefusal(copier, abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
         profiles.convict(id, _portions(), hidden, 2);
         _seat(nextVerifier);
         _profile(nextVerifier);
@@ -74,8 +73,7 @@ contract AnnouncementsTest is ProfileBase {
         vm.prank(challenger);
         verdicts.reportLeak(id, secret);
         vm.roll(vm.getBlockNumber() + 1);
-        vm.prank(copier);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
+        _expectRefusal(copier, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
         verdicts.reportLeak(id, secret);
         vm.assertEq(_gain(copier), 0);
     }
@@ -84,7 +82,7 @@ contract AnnouncementsTest is ProfileBase {
     function test_attack_copying_a_challenge_in_its_block() public {
         _toSeated();
         _toChallenged();
-        ClaimCharge memory charge = _charge();
+        ClaimCharge memory charge = _chargeOf(0, true);
         _announceCharge(challenger, charge);
         challenges.announce(_charged(copier, charge, PAYLOAD));
         _expectNoChallenge(copier, charge, PAYLOAD);
@@ -99,7 +97,7 @@ contract AnnouncementsTest is ProfileBase {
     function test_attack_announcing_a_challenge_without_an_execution() public {
         _toSeated();
         _toChallenged();
-        ClaimCharge memory charge = _charge();
+        ClaimCharge memory charge = _chargeOf(0, true);
         challenges.announce(_charged(copier, charge, "a guess"));
         challenges.announce(_charged(copier, charge, ""));
         (charge.kind, charge.component) = (2, 1);
@@ -119,8 +117,7 @@ contract AnnouncementsTest is ProfileBase {
         bytes32 evidence = keccak256(abi.encode(Charge.Portion, uint32(1), uint8(0), keccak256(PAYLOAD)));
         bytes32 digest = keccak256(abi.encode(copier, id, evidence));
         profiles.announce(digest);
-        vm.prank(copier);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        _expectRefusal(copier, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         profiles.challengePortion(id, portions, 1, _opening());
         vm.prank(challenger);
         profiles.challengePortion(id, portions, 1, _opening());
@@ -173,15 +170,9 @@ contract AnnouncementsTest is ProfileBase {
         _disclose(verifier, true);
     }
 
-    function _charge() private view returns (ClaimCharge memory charge) {
-        (Claim[] memory claims,) = _claims(true);
-        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
-    }
-
     function _expectNoChallenge(address who, ClaimCharge memory charge, bytes memory payload) private {
         bytes32 digest = _charged(who, charge, payload);
-        vm.prank(who);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        _expectRefusal(who, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         challenges.challenge(id, charge, Opening(HEADER, payload, type(uint128).max));
     }
 
@@ -201,15 +192,13 @@ contract AnnouncementsTest is ProfileBase {
     }
 
     function _expectNoReport(address who) private {
-        vm.prank(who);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, _leak(who)));
+        _expectRefusal(who, abi.encodeWithSelector(Announcements.NotAnnounced.selector, _leak(who)));
         verdicts.reportLeak(id, secret);
     }
 
     function _expectNoConviction(address who, Witness memory rerun, uint8 component) private {
         bytes32 digest = _conviction(who, rerun, component);
-        vm.prank(who);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        _expectRefusal(who, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         profiles.convict(id, _portions(), rerun, component);
     }
 }

@@ -13,9 +13,9 @@ import {MarketBase} from "./MarketBase.sol";
 contract ChallengeTest is MarketBase {
     function test_a_replay_goes_to_court_with_the_whole_segment() public {
         _toContested(true);
-        ClaimCharge memory charge = _charge(1);
+        ClaimCharge memory charge = _chargeOf(1, true);
         Claim memory claim = charge.claim;
-        _start(charge);
+        _challenge(challenger, charge);
         StartParams memory p = game.started();
         vm.assertEq(p.asserter, verifier);
         vm.assertEq(p.challenger, challenger);
@@ -34,9 +34,9 @@ contract ChallengeTest is MarketBase {
     function test_sums_go_to_court_between_replay_and_end_or_start() public {
         _toContested(true);
         for (uint8 i = 0; i < 6; ++i) {
-            ClaimCharge memory charge = _charge(0);
+            ClaimCharge memory charge = _chargeOf(0, true);
             (charge.kind, charge.component) = (2 + i % 2, 1 + i / 2);
-            _start(charge);
+            _challenge(challenger, charge);
             (StartParams memory p, Claim memory claim) = (game.started(), charge.claim);
             bool isDistance = i % 2 == 0;
             vm.assertTrue(p.x == claim.replay && p.y == (isDistance ? claim.end : claim.start));
@@ -50,7 +50,7 @@ contract ChallengeTest is MarketBase {
         _toContested(true);
         uint8[2][10] memory wrong = [[0, 0], [1, 1], [1, 3], [2, 0], [2, 4], [3, 0], [3, 4], [4, 0], [4, 1], [5, 1]];
         for (uint256 i = 0; i < wrong.length; ++i) {
-            ClaimCharge memory charge = _charge(0);
+            ClaimCharge memory charge = _chargeOf(0, true);
             (charge.kind, charge.component) = (wrong[i][0], wrong[i][1]);
             _expectRefused(
                 charge, abi.encodeWithSelector(IChallenges.InvalidChallenge.selector, wrong[i][0], wrong[i][1])
@@ -60,18 +60,18 @@ contract ChallengeTest is MarketBase {
 
     function test_the_claim_is_the_one_that_was_posted() public {
         _toContested(true);
-        ClaimCharge memory charge = _charge(0);
+        ClaimCharge memory charge = _chargeOf(0, true);
         charge.index = 1;
         _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(1)));
         charge.index = 2;
         _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(2)));
-        charge = _charge(0);
+        charge = _chargeOf(0, true);
         charge.claim.references[2] += 1;
         _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
-        charge = _charge(0);
+        charge = _chargeOf(0, true);
         charge.entries[1] = 0;
         _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
-        charge = _charge(0);
+        charge = _chargeOf(0, true);
         charge.look = "look";
         _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
     }
@@ -81,16 +81,16 @@ contract ChallengeTest is MarketBase {
         _toWatched(true, true);
         (, uint32 index, bytes32 wrong) = _duty();
         _disclose(verifier, true);
-        ClaimCharge memory charge = _charge(index);
+        ClaimCharge memory charge = _chargeOf(index, true);
         charge.claim.replay = wrong;
         charge.entries = _entries(true, true);
         _expectRefused(charge, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, index));
-        _start(_charge(index));
+        _challenge(challenger, _chargeOf(index, true));
     }
 
     function test_a_claim_of_a_void_verdict_is_unknown() public {
         _toContested(true);
-        ClaimCharge memory old = _charge(0);
+        ClaimCharge memory old = _chargeOf(0, true);
         _challenge();
         _finish(false);
         _expectRefused(old, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
@@ -131,8 +131,7 @@ contract ChallengeTest is MarketBase {
         _challenge();
         vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));
         challenges.onResolved(1, false);
-        vm.prank(address(profileGame));
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(profileGame)));
+        _expectRefusal(address(profileGame), abi.encodeWithSelector(Desk.NotAllowed.selector, address(profileGame)));
         challenges.onResolved(1, false);
         for (uint256 number = 0; number <= 2; number += 2) {
             vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, number));
@@ -140,24 +139,12 @@ contract ChallengeTest is MarketBase {
         }
     }
 
-    function _charge(uint32 index) private view returns (ClaimCharge memory charge) {
-        (Claim[] memory claims,) = _claims(true);
-        (charge.index, charge.claim, charge.entries, charge.kind) = (index, claims[index], _entries(true, false), 1);
-    }
-
     function _opening(uint128 most) private pure returns (Opening memory) {
         return Opening(HEADER, PAYLOAD, most);
     }
 
-    function _start(ClaimCharge memory charge) private {
-        _announceCharge(challenger, charge);
-        vm.prank(challenger);
-        challenges.challenge(id, charge, _opening(type(uint128).max));
-    }
-
     function _expectRefused(ClaimCharge memory charge, bytes memory reason) private {
-        vm.prank(challenger);
-        vm.expectRevert(reason);
-        challenges.challenge(id, charge, _opening(type(uint128).max));
+        _expectRefusal(challenger, reason);
+        challenges.challenge(id, charge, _opening());
     }
 }

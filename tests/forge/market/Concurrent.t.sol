@@ -6,7 +6,7 @@ import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {Split} from "../../../contracts/market/Split.sol";
-import {Claim, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
+import {Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
 /// @notice Several disputes about one verdict at the same time: stakes 5 and 3, bond 1, so bonds are 1, 1.5, 1.5, ...
@@ -94,12 +94,13 @@ contract ConcurrentTest is MarketBase {
 
     function test_bonds_double_up_to_what_a_challenger_wins() public {
         _toContested(true);
-        _announceCharge(challenger, _charge());
+        _announceCharge(challenger, _chargeOf(0, true));
         uint128[5] memory bonds = [uint128(1 ether), 2 ether, 2 ether, 2 ether, 2 ether];
         for (uint256 i = 0; i < bonds.length; ++i) {
             vm.assertEq(challenges.bondOf(id), bonds[i]);
             _expectRefused(bonds[i] - 1, abi.encodeWithSelector(IChallenges.BondTooHigh.selector, bonds[i]));
-            (ClaimCharge memory charge, Opening memory opening) = (_charge(), Opening(HEADER, PAYLOAD, bonds[i]));
+            (ClaimCharge memory charge, Opening memory opening) =
+                (_chargeOf(0, true), Opening(HEADER, PAYLOAD, bonds[i]));
             vm.prank(challenger);
             vm.expectEmit(address(challenges));
             emit IChallenges.Challenged(id, 2, challenger, i + 1, 0, 1, 0, bonds[i]);
@@ -182,16 +183,10 @@ contract ConcurrentTest is MarketBase {
         return vault.locked(address(challenges), id, who);
     }
 
-    function _charge() private view returns (ClaimCharge memory charge) {
-        (Claim[] memory claims,) = _claims(true);
-        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 1);
-    }
-
     function _expectRefused(uint128 most, bytes memory reason) private {
-        ClaimCharge memory charge = _charge();
+        ClaimCharge memory charge = _chargeOf(0, true);
         Opening memory opening = Opening(HEADER, PAYLOAD, most);
-        vm.prank(challenger);
-        vm.expectRevert(reason);
+        _expectRefusal(challenger, reason);
         challenges.challenge(id, charge, opening);
     }
 }

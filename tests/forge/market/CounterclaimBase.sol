@@ -2,18 +2,12 @@
 pragma solidity 0.8.37;
 
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
-import {Opening, Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
+import {Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, LogProof} from "../../../contracts/market/TaskTypes.sol";
 import {DataDemandsBase} from "./DataDemandsBase.sol";
 
 /// @notice Counterclaims about segments of a task with thresholds, and disputes about them.
 abstract contract CounterclaimBase is DataDemandsBase {
-    /// @dev A segment that the verdict has drawn, or has not.
-    function _one(bool drawn) internal view returns (uint32 index) {
-        uint32[] memory segments = proofs.drawnSegments(id);
-        while ((index == segments[0] || index == segments[1]) != drawn) ++index;
-    }
-
     /// @dev A claim that the rule rejects.
     function _bad(uint32 segment) internal view returns (Claim memory claim) {
         claim.segment = segment;
@@ -62,6 +56,6 @@ abstract contract CounterclaimBase is DataDemandsBase {
         Reordered memory none = Reordered(0, new bytes32[](0));
         _announceContest(who, number, charge);
         vm.prank(who);
-        return counterclaims.contest(number, charge, new Rerun[](0), none, Opening(HEADER, PAYLOAD, type(uint128).max));
+        return counterclaims.contest(number, charge, new Rerun[](0), none, _opening());
     }
 }

@@ -231,12 +231,10 @@ contract CounterclaimsTest is CounterclaimBase {
         Claim memory claim = _bad(free);
         LogProof memory logProof = LogProof(_inclusion(free), _inclusion(free + 1));
         bytes32 digest = keccak256(abi.encode(watcher, id, keccak256(abi.encode(_hash(claim)))));
-        vm.prank(watcher);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        _expectRefusal(watcher, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         counterclaims.counterclaim(id, claim, logProof, new Rerun[](0), type(uint128).max);
         _announceCounterclaim(challenger, _hash(claim));
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IObjections.BondTooHigh.selector, uint128(uint256(BOND))));
+        _expectRefusal(challenger, abi.encodeWithSelector(IObjections.BondTooHigh.selector, uint128(uint256(BOND))));
         counterclaims.counterclaim(id, claim, logProof, new Rerun[](0), uint128(uint256(BOND)) - 1);
         uint256 number = _counterclaim(challenger, free);
         ClaimCharge memory charge = _charge(free);
@@ -278,15 +276,13 @@ contract CounterclaimsTest is CounterclaimBase {
     function _refuse(Claim memory claim, Rerun[] memory look, bytes memory why) private {
         LogProof memory logProof = LogProof(_inclusion(claim.segment), _inclusion(claim.segment + 1));
         _announceCounterclaim(challenger, _hash(claim));
-        vm.prank(challenger);
-        vm.expectRevert(why);
+        _expectRefusal(challenger, why);
         counterclaims.counterclaim(id, claim, logProof, look, type(uint128).max);
     }
 
     function _refuseContest(address who, uint256 number, ClaimCharge memory charge, bytes memory why) private {
         _announceContest(who, number, charge);
-        vm.prank(who);
-        vm.expectRevert(why);
+        _expectRefusal(who, why);
         counterclaims.contest(
             number, charge, new Rerun[](0), Reordered(0, new bytes32[](0)), Opening(HEADER, PAYLOAD, 0)
         );

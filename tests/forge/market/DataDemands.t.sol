@@ -66,8 +66,7 @@ contract DataDemandsTest is DataDemandsBase {
         DataDemand memory d = _demand(challenger);
         Piece memory piece = _piece(1, 0, 1);
         _pass(WINDOW / 2);
-        vm.expectRevert(abi.encodeWithSelector(IDataDemands.SolverFirst.selector, d.deadline - WINDOW / 2));
-        vm.prank(challenger);
+        _expectRefusal(challenger, abi.encodeWithSelector(IDataDemands.SolverFirst.selector, d.deadline - WINDOW / 2));
         demands.answer(d, piece);
         _pass(1);
         _answer(watcher, d);
@@ -86,8 +85,7 @@ contract DataDemandsTest is DataDemandsBase {
         demands.answer(d, other);
         vm.stopPrank();
         d.leaf = 0;
-        vm.expectRevert(abi.encodeWithSelector(IDataDemands.NoSuchDemand.selector, _key(d)));
-        vm.prank(solver);
+        _expectRefusal(solver, abi.encodeWithSelector(IDataDemands.NoSuchDemand.selector, _key(d)));
         demands.answer(d, other);
     }
 
@@ -103,24 +101,21 @@ contract DataDemandsTest is DataDemandsBase {
         _toCommitted();
         vm.fee(10 gwei);
         vm.assertEq(demands.bondOf(), 0.012 ether);
-        vm.expectRevert(abi.encodeWithSelector(IDataDemands.BondTooHigh.selector, 0.012 ether));
-        vm.prank(challenger);
+        _expectRefusal(challenger, abi.encodeWithSelector(IDataDemands.BondTooHigh.selector, 0.012 ether));
         demands.demand(id, 1, 0, 0, 0.012 ether - 1);
         DataDemand memory d = _demand(challenger);
         vm.fee(0);
         _answer(solver, d);
         vm.assertEq(_gain(solver), 0.012 ether - 5 ether);
         address poor = account("poor");
-        vm.expectRevert(abi.encodeWithSelector(IStakeVault.Short.selector, poor, uint256(0), 0.01 ether));
-        vm.prank(poor);
+        _expectRefusal(poor, abi.encodeWithSelector(IStakeVault.Short.selector, poor, uint256(0), 0.01 ether));
         demands.demand(id, 1, 0, 0, 1 ether);
     }
 
     function test_once_in_a_second() public {
         _toCommitted();
         DataDemand memory d = _demand(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IDataDemands.AlreadyDemanded.selector, _key(d)));
-        vm.prank(challenger);
+        _expectRefusal(challenger, abi.encodeWithSelector(IDataDemands.AlreadyDemanded.selector, _key(d)));
         demands.demand(id, 1, 0, 1, 1 ether);
         _demand(watcher);
         _pass(1);
@@ -197,8 +192,7 @@ contract DataDemandsTest is DataDemandsBase {
         settlement.settle(id);
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Rejected));
         Piece memory piece = _piece(1, 0, 1);
-        vm.expectRevert(abi.encodeWithSelector(IDataDemands.Moot.selector, _key(d)));
-        vm.prank(solver);
+        _expectRefusal(solver, abi.encodeWithSelector(IDataDemands.Moot.selector, _key(d)));
         demands.answer(d, piece);
         vm.expectEmit(address(demands));
         emit Expired(id, _key(d), false);
@@ -279,8 +273,7 @@ contract DataDemandsTest is DataDemandsBase {
         _pass(1);
         vm.expectRevert(abi.encodeWithSelector(ISettlement.DemandsOpen.selector, uint32(1)));
         settlement.claimSeatDefault(id);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
-        vm.prank(verifier);
+        _expectRefusal(verifier, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
         demands.demand(id, 1, 0, 0, 1 ether);
         vm.warp(d.deadline);
         _answer(solver, d);

@@ -157,8 +157,7 @@ contract DisclosureTest is MarketBase {
 
     function test_a_leak_before_the_verdict_empties_the_seat() public {
         _toVerifying(true);
-        vm.prank(challenger);
-        vm.expectRevert(IVerdicts.WrongSecret.selector);
+        _expectRefusal(challenger, IVerdicts.WrongSecret.selector);
         verdicts.reportLeak(id, "a guess");
         _announceLeak(challenger, secret);
         vm.expectEmit(address(verdicts));
@@ -205,8 +204,7 @@ contract DisclosureTest is MarketBase {
         vm.assertTrue(verdicts.isParty(id, submitter) && verdicts.isParty(id, solver));
         vm.assertFalse(verdicts.isParty(id, watcher));
         vm.warp(verdicts.verdict(id).watchUntil);
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(IJackpot.IsParty.selector, id, verifier));
+        _expectRefusal(verifier, abi.encodeWithSelector(IJackpot.IsParty.selector, id, verifier));
         jackpot.watch(id, 0, "commitment");
     }
 
@@ -369,8 +367,7 @@ contract DisclosureTest is MarketBase {
     }
 
     function _expectRefused(Disclosure memory d, bytes memory reason) private {
-        vm.prank(verifier);
-        vm.expectRevert(reason);
+        _expectRefusal(verifier, reason);
         verdicts.disclose(id, d);
     }
 

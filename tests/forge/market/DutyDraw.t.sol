@@ -93,8 +93,7 @@ contract DutyDrawTest is MarketBase {
             other.secret = keccak256(abi.encode(other.secret));
         }
         vm.warp(verdicts.verdict(id).watchUntil + 1);
-        vm.prank(verifier);
-        vm.expectRevert(IVerdicts.WrongSecret.selector);
+        _expectRefusal(verifier, IVerdicts.WrongSecret.selector);
         verdicts.disclose(id, other);
         _disclose(verifier, true);
     }

@@ -5,7 +5,6 @@ import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {Disclosure, IVerdicts, Look} from "../../../contracts/market/IVerdicts.sol";
-import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, LogProof, Outcome, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketBase} from "./MarketBase.sol";
 
@@ -67,8 +66,7 @@ contract ExactModeTest is MarketBase {
             (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
             if (missing == 0) claims[2].before = 0;
             else claims[2].receipt = 0;
-            vm.prank(verifier);
-            vm.expectRevert(abi.encodeWithSelector(IVerdicts.WrongReceipt.selector, uint256(2)));
+            _expectRefusal(verifier, abi.encodeWithSelector(IVerdicts.WrongReceipt.selector, uint256(2)));
             verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
         }
     }
@@ -82,7 +80,7 @@ contract ExactModeTest is MarketBase {
         (Claim[] memory claims,) = _claims(true);
         ClaimCharge memory charge;
         (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 8);
-        _charge(charge);
+        _challenge(challenger, charge);
         StartParams memory started = game.started();
         uint64 first = 10 * uint64(claims[0].segment);
         vm.assertEq(uint256(started.kind), 1);
@@ -91,7 +89,7 @@ contract ExactModeTest is MarketBase {
         vm.assertEq(uint256(started.firstStep), first);
         vm.assertEq(uint256(started.steps), 9);
         charge.kind = 7;
-        _charge(charge);
+        _challenge(challenger, charge);
         started = game.started();
         vm.assertEq(uint256(started.kind), 7);
         vm.assertEq(started.start, claims[0].before);
@@ -100,12 +98,6 @@ contract ExactModeTest is MarketBase {
         vm.assertEq(started.y, keccak256(abi.encodePacked(bytes32("draw"), claims[0].segment)));
         vm.assertEq(uint256(started.firstStep), first + 9);
         vm.assertEq(uint256(started.steps), 1);
-    }
-
-    function _charge(ClaimCharge memory charge) private {
-        _announceCharge(challenger, charge);
-        vm.prank(challenger);
-        challenges.challenge(id, charge, Opening(HEADER, PAYLOAD, type(uint128).max));
     }
 
     function test_a_zero_state_is_equal_to_nothing() public {

@@ -69,14 +69,12 @@ contract LearningProofTest is MarketBase {
         bytes32 initial = log[0];
         log[0] = "another beginning";
         (bytes32 root, bytes32[] memory none, bytes32[] memory first) = (_root(5), new bytes32[](0), _inclusion(0));
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.NotInLog.selector, uint64(0)));
+        _expectRefusal(solver, abi.encodeWithSelector(IProofRegistry.NotInLog.selector, uint64(0)));
         proofs.commit(id, 5, root, none, "proof", first);
         // The initial state somewhere else in the log is no beginning either.
         log[1] = initial;
         (root, first) = (_root(5), NaiveLog.inclusionPath(log, 1, 0, 5));
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(IProofRegistry.NotInLog.selector, uint64(0)));
+        _expectRefusal(solver, abi.encodeWithSelector(IProofRegistry.NotInLog.selector, uint64(0)));
         proofs.commit(id, 5, root, none, "proof", first);
     }
 

@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
+import {Segment} from "../../../contracts/market/IObjections.sol";
 import {Disclosure, Look, Placed, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Charge, Opening, Portion, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, LogProof, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
@@ -240,14 +241,23 @@ abstract contract MarketBase is MarketDeployment {
     }
 
     function _challenge(address who) internal returns (uint256 number) {
-        bool accepts = verdicts.verdict(id).rejecting == 0;
-        (Claim[] memory claims,) = _claims(accepts);
-        ClaimCharge memory charge;
-        (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(accepts, false), 1);
-        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        return _challenge(who, _chargeOf(0, verdicts.verdict(id).rejecting == 0));
+    }
+
+    function _challenge(address who, ClaimCharge memory charge) internal returns (uint256 number) {
         _announceCharge(who, charge);
         vm.prank(who);
-        return challenges.challenge(id, charge, opening);
+        return challenges.challenge(id, charge, _opening());
+    }
+
+    /// @dev Charges the replay of a claim as it is in truth.
+    function _chargeOf(uint32 index, bool accepts) internal view returns (ClaimCharge memory charge) {
+        (Claim[] memory claims,) = _claims(accepts);
+        (charge.index, charge.claim, charge.entries, charge.kind) = (index, claims[index], _entries(accepts, false), 1);
+    }
+
+    function _opening() internal pure returns (Opening memory) {
+        return Opening(HEADER, PAYLOAD, type(uint128).max);
     }
 
     /// @dev The game ends a dispute, and somebody settles it.
@@ -275,17 +285,13 @@ abstract contract MarketBase is MarketDeployment {
         ClaimCharge memory charge;
         (charge.index, charge.claim, charge.look, charge.entries) = (index, placed.claim, placed.look, placed.entries);
         charge.kind = 1;
-        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
-        _announceCharge(who, charge);
-        vm.prank(who);
-        return challenges.challenge(id, charge, opening);
+        return _challenge(who, charge);
     }
 
     function _challengeProfile() internal {
-        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
         _announceProfileCharge(challenger, Charge.Portion, 0, 0);
         vm.prank(challenger);
-        profiles.challengePortion(id, _portions(), 0, opening);
+        profiles.challengePortion(id, _portions(), 0, _opening());
     }
 
     /// @dev Commits to the true entry of a claim without a second look, in the last seconds of the watch.
@@ -404,7 +410,23 @@ abstract contract MarketBase is MarketDeployment {
         profiles.convict(id, _portions(), rerun, component);
     }
 
+    /// @dev In the block before the next call, which opens with `PAYLOAD`.
+    function _announceObjection(address who, uint32 index) internal {
+        objections.announce(keccak256(abi.encode(who, id, keccak256(abi.encode(index, keccak256(PAYLOAD))))));
+        vm.roll(vm.getBlockNumber() + 1);
+    }
+
     // Evidence
+
+    /// @dev A segment that the verdict has drawn, or has not.
+    function _one(bool drawn) internal view returns (uint32 index) {
+        uint32[] memory segments = proofs.drawnSegments(id);
+        while ((index == segments[0] || index == segments[1]) != drawn) ++index;
+    }
+
+    function _segment(uint32 index) internal view returns (Segment memory) {
+        return Segment(index, log[index], log[index + 1], LogProof(_inclusion(index), _inclusion(index + 1)));
+    }
 
     function _thresholds() internal pure returns (uint64[3] memory) {
         return [THRESHOLD, 2 * THRESHOLD, 3 * THRESHOLD];

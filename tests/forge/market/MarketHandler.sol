@@ -7,7 +7,7 @@ import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {Seating} from "../../../contracts/market/ISeats.sol";
 import {Disclosure, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Split} from "../../../contracts/market/Split.sol";
-import {Charge, Opening, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
+import {Charge, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, Ending, LogProof, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {CounterclaimBase} from "./CounterclaimBase.sol";
 
@@ -369,7 +369,7 @@ abstract contract MarketHandler is CounterclaimBase {
         Portion[] memory portions = _portions();
         _announceProfileCharge(doubter, Charge.Portion, uint32(choice % 2), 0);
         vm.prank(doubter);
-        profiles.challengePortion(id, portions, uint32(choice % 2), Opening(HEADER, PAYLOAD, type(uint128).max));
+        profiles.challengePortion(id, portions, uint32(choice % 2), _opening());
     }
 
     function _doubter(address seated, uint256 choice) private view returns (address doubter) {

@@ -2,7 +2,6 @@
 pragma solidity 0.8.37;
 
 import {Segment} from "../../../contracts/market/IObjections.sol";
-import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {DataDemandsBase} from "./DataDemandsBase.sol";
 
@@ -45,27 +44,11 @@ abstract contract ObjectionBase is DataDemandsBase {
         _disclose(verifier, accepts);
     }
 
-    function _segment(uint32 index) internal view returns (Segment memory) {
-        return Segment(index, log[index], log[index + 1], LogProof(_inclusion(index), _inclusion(index + 1)));
-    }
-
-    /// @dev A segment that the verdict has drawn, or has not.
-    function _one(bool drawn) internal view returns (uint32 index) {
-        uint32[] memory segments = proofs.drawnSegments(id);
-        while ((index == segments[0] || index == segments[1]) != drawn) ++index;
-    }
-
-    /// @dev In the block before the next call, which opens with `PAYLOAD`.
-    function _announceObjection(address who, uint32 index) internal {
-        objections.announce(keccak256(abi.encode(who, id, keccak256(abi.encode(index, keccak256(PAYLOAD))))));
-        vm.roll(vm.getBlockNumber() + 1);
-    }
-
     function _object(address who, uint32 index) internal returns (uint256) {
         Segment memory segment = _segment(index);
         _announceObjection(who, index);
         vm.prank(who);
-        return objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
+        return objections.object(id, segment, _opening());
     }
 
     /// @dev The game ends an objection, and somebody settles it.

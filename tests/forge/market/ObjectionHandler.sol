@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {Contest, Counterclaim} from "../../../contracts/market/ICounterclaims.sol";
-import {Objection, ObjectionCount, Segment} from "../../../contracts/market/IObjections.sol";
-import {Opening, Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
+import {Objection, ObjectionCount} from "../../../contracts/market/IObjections.sol";
+import {Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, Ending, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {MarketHandler} from "./MarketHandler.sol";
 
@@ -116,13 +116,10 @@ contract ObjectionHandler is MarketHandler {
     }
 
     function _object(address party, uint32 index) private returns (bool worked) {
-        LogProof memory logProof = LogProof(_inclusion(index), _inclusion(index + 1));
-        Segment memory segment = Segment(index, log[index], log[index + 1], logProof);
-        objections.announce(keccak256(abi.encode(party, id, keccak256(abi.encode(index, keccak256(PAYLOAD))))));
-        vm.roll(vm.getBlockNumber() + 1);
-        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        _announceObjection(party, index);
+        bytes memory call = abi.encodeCall(objections.object, (id, _segment(index), _opening()));
         vm.prank(party);
-        (worked,) = address(objections).call(abi.encodeCall(objections.object, (id, segment, opening)));
+        (worked,) = address(objections).call(call);
         if (worked) ++objected;
     }
 
@@ -139,10 +136,9 @@ contract ObjectionHandler is MarketHandler {
     function _dispute(address party, uint256 number, ClaimCharge memory charge) private returns (bool worked) {
         _announceContest(party, number, charge);
         Reordered memory none = Reordered(0, new bytes32[](0));
-        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        bytes memory call = abi.encodeCall(counterclaims.contest, (number, charge, new Rerun[](0), none, _opening()));
         vm.prank(party);
-        (worked,) = address(counterclaims)
-            .call(abi.encodeCall(counterclaims.contest, (number, charge, new Rerun[](0), none, opening)));
+        (worked,) = address(counterclaims).call(call);
         if (worked) ++contested;
     }
 

@@ -140,8 +140,7 @@ contract ObjectionsTest is ObjectionBase {
             uint32 free = _one(false);
             _announceObjection(challenger, free);
             Segment memory segment = _segment(free);
-            vm.prank(challenger);
-            vm.expectRevert(abi.encodeWithSelector(IObjections.BondTooHigh.selector, bond));
+            _expectRefusal(challenger, abi.encodeWithSelector(IObjections.BondTooHigh.selector, bond));
             objections.object(id, segment, Opening(HEADER, PAYLOAD, bond - 1));
             vm.prank(challenger);
             uint256 number = objections.object(id, segment, Opening(HEADER, PAYLOAD, bond));
@@ -182,9 +181,8 @@ contract ObjectionsTest is ObjectionBase {
         uint32 free = _one(false);
         Segment memory segment = _segment(free);
         bytes32 digest = keccak256(abi.encode(watcher, id, keccak256(abi.encode(free, keccak256(PAYLOAD)))));
-        vm.prank(watcher);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
-        objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
+        _expectRefusal(watcher, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        objections.object(id, segment, _opening());
     }
 
     function test_only_what_the_log_says_is_disputed() public {
@@ -210,16 +208,14 @@ contract ObjectionsTest is ObjectionBase {
         }
         bytes32[] memory path = _inclusion(2);
         _announceZero(challenger, 2);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IObjections.NotZero.selector, uint64(3)));
+        _expectRefusal(challenger, abi.encodeWithSelector(IObjections.NotZero.selector, uint64(3)));
         objections.objectToZero(id, 3, path);
         vm.expectEmit(address(objections));
         emit IObjections.ZeroShown(id, registry.task(id).began, challenger, 2);
         vm.prank(challenger);
         objections.objectToZero(id, 2, path);
         vm.assertEq(_gain(challenger), LEAST);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IObjections.ProofFell.selector, id));
+        _expectRefusal(challenger, abi.encodeWithSelector(IObjections.ProofFell.selector, id));
         objections.objectToZero(id, 2, path);
         objections.settleDispute(open);
         vm.assertEq(_gain(watcher), 0);
@@ -230,8 +226,7 @@ contract ObjectionsTest is ObjectionBase {
         _toExactlyCommitted();
         bytes32[] memory path = _inclusion(2);
         bytes32 digest = keccak256(abi.encode(challenger, id, keccak256(abi.encode(uint64(2)))));
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
+        _expectRefusal(challenger, abi.encodeWithSelector(Announcements.NotAnnounced.selector, digest));
         objections.objectToZero(id, 2, path);
     }
 
@@ -285,9 +280,8 @@ contract ObjectionsTest is ObjectionBase {
 
     function _refuseSegment(Segment memory segment, bytes memory why) private {
         _announceObjection(challenger, segment.index);
-        vm.prank(challenger);
-        vm.expectRevert(why);
-        objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
+        _expectRefusal(challenger, why);
+        objections.object(id, segment, _opening());
     }
 
     function _announceZero(address who, uint64 entry) private {

@@ -31,8 +31,7 @@ contract ProfileAttacksTest is ProfileBase {
 
     function test_attack_a_verifier_does_not_convict_itself() public {
         Witness memory hidden = _understate();
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
+        _expectRefusal(verifier, abi.encodeWithSelector(Desk.NotAllowed.selector, verifier));
         profiles.convict(id, _portions(), hidden, 2);
     }
 
@@ -41,8 +40,7 @@ contract ProfileAttacksTest is ProfileBase {
         Witness memory hidden = _understate();
         uint64 deadline = profiles.profile(id).deadline;
         _pass(10 minutes + 1);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
+        _expectRefusal(challenger, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
         profiles.convict(id, _portions(), hidden, 2);
     }
 
@@ -121,11 +119,9 @@ contract ProfileAttacksTest is ProfileBase {
         vm.expectRevert(abi.encodeWithSelector(IProfiles.UnknownDispute.selector, 2));
         profileGame.report(2, false);
         // The game of the verdicts has no say here, and the other way round.
-        vm.prank(address(game));
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(game)));
+        _expectRefusal(address(game), abi.encodeWithSelector(Desk.NotAllowed.selector, address(game)));
         profiles.onResolved(1, false);
-        vm.prank(address(profileGame));
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(profileGame)));
+        _expectRefusal(address(profileGame), abi.encodeWithSelector(Desk.NotAllowed.selector, address(profileGame)));
         challenges.onResolved(1, false);
     }
 
@@ -138,8 +134,7 @@ contract ProfileAttacksTest is ProfileBase {
         profileGame.report(1, false);
         vm.assertEq(profiles.thresholds(id)[0], THRESHOLD);
         Witness memory rerun = _witness(0);
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
+        _expectRefusal(challenger, abi.encodeWithSelector(ITaskRegistry.DeadlinePassed.selector, deadline));
         profiles.convict(id, _portions(), rerun, 1);
         _award();
         _expectStatus(Status.Training);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Charge, Opening, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Charge, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
@@ -14,10 +14,6 @@ abstract contract ProfileBase is MarketBase {
         _submit();
         _seat(verifier);
         _profile();
-    }
-
-    function _opening() internal pure returns (Opening memory) {
-        return Opening(HEADER, PAYLOAD, type(uint128).max);
     }
 
     function _reordered(uint256 rerun) internal pure returns (Reordered memory) {

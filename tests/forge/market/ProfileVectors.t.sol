@@ -103,8 +103,7 @@ contract ProfileVectorsTest is MarketBase {
             bytes32[] memory path = NaiveLog.inclusionPath(leaves, index, 0, leaves.length);
             Witness memory rerun = Witness(uint32(index), reruns[index], path);
             for (uint8 c = 0; c < 3; ++c) {
-                vm.prank(challenger);
-                vm.expectRevert(abi.encodeWithSelector(IProfiles.NotUnderstated.selector, posted[c]));
+                _expectRefusal(challenger, abi.encodeWithSelector(IProfiles.NotUnderstated.selector, posted[c]));
                 profiles.convict(id, portions, rerun, c + 1);
             }
         }

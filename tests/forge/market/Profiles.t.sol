@@ -236,8 +236,7 @@ contract ProfilesTest is ProfileBase {
 
     function test_bonds_grow_up_to_what_a_challenger_is_willing_to_lock() public {
         Portion[] memory portions = _portions();
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.BondTooHigh.selector, uint128(1 ether)));
+        _expectRefusal(challenger, abi.encodeWithSelector(IProfiles.BondTooHigh.selector, uint128(1 ether)));
         profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 1 ether - 1));
         _announceProfileCharge(challenger, Charge.Portion, 0, 0);
         vm.prank(challenger);
@@ -248,8 +247,7 @@ contract ProfilesTest is ProfileBase {
         vm.assertTrue(d.taskId == id && d.challenger == challenger && d.profile == 1);
         vm.assertTrue(d.ending == Ending.None);
         vm.assertEq(d.bond, 1 ether);
-        vm.prank(solver);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.BondTooHigh.selector, uint128(2 ether)));
+        _expectRefusal(solver, abi.encodeWithSelector(IProfiles.BondTooHigh.selector, uint128(2 ether)));
         profiles.challengePortion(id, portions, 0, Opening(HEADER, PAYLOAD, 2 ether - 1));
         _chargePortion(solver);
         vm.assertEq(profiles.dispute(2).bond, 2 ether);
@@ -258,8 +256,7 @@ contract ProfilesTest is ProfileBase {
 
     function test_an_understated_threshold_convicts_at_once() public {
         Witness memory hidden = _understate();
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.NotUnderstated.selector, THRESHOLD));
+        _expectRefusal(challenger, abi.encodeWithSelector(IProfiles.NotUnderstated.selector, THRESHOLD));
         profiles.convict(id, _portions(), hidden, 1);
         _announceConviction(challenger, hidden, 2);
         vm.expectEmit(address(profiles));
@@ -268,8 +265,7 @@ contract ProfilesTest is ProfileBase {
         profiles.convict(id, _portions(), hidden, 2);
         vm.assertEq(_gain(challenger), 2 ether);
         vm.assertEq(registry.task(id).holder, address(0));
-        vm.prank(challenger);
-        vm.expectRevert(abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
+        _expectRefusal(challenger, abi.encodeWithSelector(IProfiles.NoProfile.selector, id));
         profiles.convict(id, _portions(), hidden, 2);
     }
 
@@ -297,8 +293,7 @@ contract ProfilesTest is ProfileBase {
         bytes32 digest,
         bytes memory reason
     ) private {
-        vm.prank(verifier);
-        vm.expectRevert(reason);
+        _expectRefusal(verifier, reason);
         profiles.post(id, portions, root, witnesses, digest);
     }
 

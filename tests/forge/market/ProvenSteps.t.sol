@@ -34,8 +34,7 @@ contract ProvenStepsTest is ProvenBase {
         vm.assertFalse(last.verifier.exact());
         Terms memory terms = _terms();
         _submit();
-        vm.prank(submitter);
-        vm.expectRevert(abi.encodeWithSelector(IProvenSteps.TaskExists.selector, id));
+        _expectRefusal(submitter, abi.encodeWithSelector(IProvenSteps.TaskExists.selector, id));
         provenSteps.pin(0, terms, last);
     }
 
@@ -45,8 +44,7 @@ contract ProvenStepsTest is ProvenBase {
         (wrong[1].batches, wrong[2].layout) = (0, 0);
         Terms memory terms = _terms();
         for (uint256 i = 0; i < 3; ++i) {
-            vm.prank(submitter);
-            vm.expectRevert(IProvenSteps.InvalidPin.selector);
+            _expectRefusal(submitter, IProvenSteps.InvalidPin.selector);
             provenSteps.pin(0, terms, wrong[i]);
         }
     }

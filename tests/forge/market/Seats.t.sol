@@ -32,8 +32,7 @@ contract SeatsTest is MarketBase {
             vm.assertEq(_gain(worse), 0);
             vm.assertEq(_gain(better), -4 ether);
             uint256 best = _rank(better, 0);
-            vm.prank(worse);
-            vm.expectRevert(abi.encodeWithSelector(ISeats.Beaten.selector, best));
+            _expectRefusal(worse, abi.encodeWithSelector(ISeats.Beaten.selector, best));
             seats.claim(id, 0, 0);
             _pass(5 minutes + 1);
             uint64 dutyRound = toyBeacon.nextRound();
@@ -58,8 +57,7 @@ contract SeatsTest is MarketBase {
         uint256 best = _rank(verifier, better);
         vm.assertEq(seats.seating(id).rank, best);
         // A tie is with oneself only, and changes nothing.
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(ISeats.Beaten.selector, best));
+        _expectRefusal(verifier, abi.encodeWithSelector(ISeats.Beaten.selector, best));
         seats.claim(id, better, 0);
     }
 
@@ -108,8 +106,7 @@ contract SeatsTest is MarketBase {
 
     function test_a_profiler_has_no_secret_and_a_verifier_has_one() public {
         _open(false);
-        vm.prank(verifier);
-        vm.expectRevert(ITaskRegistry.ZeroHash.selector);
+        _expectRefusal(verifier, ITaskRegistry.ZeroHash.selector);
         seats.claim(id, 0, "commitment");
         _claim(verifier, 0);
         _pass(5 minutes + 1);
@@ -200,8 +197,7 @@ contract SeatsTest is MarketBase {
     }
 
     function _expectClaimRefused(address who, uint32 ticket, bytes memory reason) private {
-        vm.prank(who);
-        vm.expectRevert(reason);
+        _expectRefusal(who, reason);
         seats.claim(id, ticket, 0);
     }
 

@@ -6,7 +6,7 @@ import {Acceptance} from "../../../contracts/market/Acceptance.sol";
 import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {Disclosure, IVerdicts, Look, Placed} from "../../../contracts/market/IVerdicts.sol";
-import {Charge, Opening, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Charge, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {SecondLook} from "../../../contracts/market/SecondLook.sol";
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
@@ -56,8 +56,7 @@ contract SecondLookTest is MarketBase {
         for (uint256 j = 0; j < LOOKS; ++j) {
             looks = _looks(claims, 1);
             looks[0].reruns[j].end = 0;
-            vm.prank(verifier);
-            vm.expectRevert(ITaskRegistry.ZeroHash.selector);
+            _expectRefusal(verifier, ITaskRegistry.ZeroHash.selector);
             verdicts.post(id, claims, logProofs, looks, "nothing");
         }
     }
@@ -290,10 +289,6 @@ contract SecondLookTest is MarketBase {
         return Reordered(_all()[rerun], NaiveLog.inclusionPath(_all(), rerun, 0, RERUNS + LOOKS));
     }
 
-    function _opening() private pure returns (Opening memory) {
-        return Opening(HEADER, PAYLOAD, type(uint128).max);
-    }
-
     function _look(Claim memory claim, uint256 distance) private pure returns (Look memory look) {
         look.segment = claim.segment;
         look.reruns = new Rerun[](LOOKS);
@@ -348,8 +343,7 @@ contract SecondLookTest is MarketBase {
     function _expectWrongLook(Claim[] memory claims, LogProof[] memory logProofs, Look[] memory looks, uint256 index)
         private
     {
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(IVerdicts.WrongLook.selector, index));
+        _expectRefusal(verifier, abi.encodeWithSelector(IVerdicts.WrongLook.selector, index));
         verdicts.post(id, claims, logProofs, looks, "nothing");
     }
 
@@ -359,8 +353,7 @@ contract SecondLookTest is MarketBase {
         Reordered memory reordered,
         bytes memory reason
     ) private {
-        vm.prank(challenger);
-        vm.expectRevert(reason);
+        _expectRefusal(challenger, reason);
         challenges.challengeLook(id, charge, reruns, reordered, _opening());
     }
 }

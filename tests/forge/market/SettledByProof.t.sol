@@ -4,8 +4,7 @@ pragma solidity 0.8.37;
 import {ClaimCharge, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {IProvenSteps} from "../../../contracts/market/IProvenSteps.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Opening} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, Ending, Status} from "../../../contracts/market/TaskTypes.sol";
+import {Ending, Status} from "../../../contracts/market/TaskTypes.sol";
 import {Vm} from "../Base.sol";
 import {EventReplay} from "./EventReplay.sol";
 import {ProvenBase} from "./ProvenBase.sol";
@@ -14,7 +13,7 @@ import {ProvenBase} from "./ProvenBase.sol";
 contract SettledByProofTest is ProvenBase {
     function test_a_proof_lets_the_truth_stand() public {
         uint256 number = _disputed(0, true);
-        ClaimCharge memory charge = _charge(0);
+        ClaimCharge memory charge = _chargeOf(0, true);
         bytes32 shown = charge.claim.replay;
         vm.expectEmit(address(challenges));
         emit IChallenges.SettledByProof(id, registry.task(id).seating, number, true);
@@ -32,8 +31,8 @@ contract SettledByProofTest is ProvenBase {
     function test_a_proof_lets_a_lie_fall() public {
         uint256 number = _disputed(1, true);
         uint256 other = _challenge(solver);
-        bytes32 shown = _state(INTERVAL * (_charge(0).claim.segment + 1));
-        challenges.settleByProof(number, _charge(0), shown);
+        bytes32 shown = _state(INTERVAL * (_chargeOf(0, true).claim.segment + 1));
+        challenges.settleByProof(number, _chargeOf(0, true), shown);
         _expectEnding(number, Ending.Fell);
         vm.assertTrue(challenges.contested(id).fell);
         game.report(number, true);
@@ -52,8 +51,8 @@ contract SettledByProofTest is ProvenBase {
             for (uint256 way = 0; way < 2; ++way) {
                 setUp();
                 uint256 number = _disputed(wrong, true);
-                bytes32 shown = _state(INTERVAL * (_charge(0).claim.segment + 1));
-                if (way == 0) challenges.settleByProof(number, _charge(0), shown);
+                bytes32 shown = _state(INTERVAL * (_chargeOf(0, true).claim.segment + 1));
+                if (way == 0) challenges.settleByProof(number, _chargeOf(0, true), shown);
                 else game.report(number, wrong == 0);
                 challenges.settleDispute(number);
                 gains[way] = [_gain(challenger), _gain(verifier), _gain(solver), int256(_rest())];
@@ -64,7 +63,7 @@ contract SettledByProofTest is ProvenBase {
 
     function test_without_a_proof_the_game_goes_on() public {
         uint256 number = _disputed(0, false);
-        ClaimCharge memory charge = _charge(0);
+        ClaimCharge memory charge = _chargeOf(0, true);
         bytes memory notProven = abi.encodeWithSelector(IProvenSteps.NotProven.selector, id, charge.claim.segment);
         vm.expectRevert(notProven);
         challenges.settleByProof(number, charge, charge.claim.replay);
@@ -78,7 +77,7 @@ contract SettledByProofTest is ProvenBase {
 
     function test_the_first_of_game_and_proof_decides() public {
         uint256 number = _disputed(0, true);
-        ClaimCharge memory charge = _charge(0);
+        ClaimCharge memory charge = _chargeOf(0, true);
         game.report(number, true);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NothingToSettle.selector, number));
         challenges.settleByProof(number, charge, charge.claim.replay);
@@ -89,11 +88,9 @@ contract SettledByProofTest is ProvenBase {
 
     function test_only_disputes_about_replays() public {
         _disputed(0, true);
-        ClaimCharge memory charge = _charge(0);
+        ClaimCharge memory charge = _chargeOf(0, true);
         (charge.kind, charge.component) = (2, 1);
-        _announceCharge(challenger, charge);
-        vm.prank(challenger);
-        uint256 number = challenges.challenge(id, charge, Opening(HEADER, PAYLOAD, type(uint128).max));
+        uint256 number = _challenge(challenger, charge);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.InvalidChallenge.selector, uint8(2), uint8(1)));
         challenges.settleByProof(number, charge, charge.claim.replay);
         // Nor is it one if somebody calls it one.
@@ -104,14 +101,14 @@ contract SettledByProofTest is ProvenBase {
 
     function test_only_the_claim_that_was_charged() public {
         uint256 number = _disputed(0, true);
-        ClaimCharge memory charge = _charge(1);
+        ClaimCharge memory charge = _chargeOf(1, true);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.InvalidChallenge.selector, uint8(1), uint8(0)));
         challenges.settleByProof(number, charge, charge.claim.replay);
-        charge = _charge(0);
+        charge = _chargeOf(0, true);
         charge.claim.replay = "another";
         vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
         challenges.settleByProof(number, charge, log[charge.claim.segment + 1]);
-        charge = _charge(0);
+        charge = _chargeOf(0, true);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, number + 1));
         challenges.settleByProof(number + 1, charge, charge.claim.replay);
     }
@@ -119,8 +116,8 @@ contract SettledByProofTest is ProvenBase {
     function test_a_dispute_about_a_verdict_that_is_gone_is_moot() public {
         uint256 number = _disputed(1, true);
         uint256 other = _challenge(solver);
-        bytes32 shown = _state(INTERVAL * (_charge(0).claim.segment + 1));
-        ClaimCharge memory charge = _charge(0);
+        bytes32 shown = _state(INTERVAL * (_chargeOf(0, true).claim.segment + 1));
+        ClaimCharge memory charge = _chargeOf(0, true);
         challenges.settleByProof(number, charge, shown);
         // The verdict has fallen, once: the other dispute has no end of its own.
         challenges.settleByProof(other, charge, shown);
@@ -138,7 +135,9 @@ contract SettledByProofTest is ProvenBase {
             setUp();
             EventReplay bot = new EventReplay();
             uint256 number = _disputed(wrong, true);
-            challenges.settleByProof(number, _charge(0), _state(INTERVAL * (_charge(0).claim.segment + 1)));
+            challenges.settleByProof(
+                number, _chargeOf(0, true), _state(INTERVAL * (_chargeOf(0, true).claim.segment + 1))
+            );
             _replay(bot);
             vm.assertEq(abi.encode(bot.dispute(number)), abi.encode(challenges.dispute(number)));
             challenges.settleDispute(number);
@@ -162,15 +161,10 @@ contract SettledByProofTest is ProvenBase {
         _toContested(true);
         number = _challenge();
         if (!proven) return number;
-        uint32 segment = _charge(0).claim.segment;
+        uint32 segment = _chargeOf(0, true).claim.segment;
         _prove(segment);
         _tie(INTERVAL * segment);
         _tie(INTERVAL * (segment + 1));
-    }
-
-    function _charge(uint32 index) private view returns (ClaimCharge memory charge) {
-        (Claim[] memory claims,) = _claims(true);
-        (charge.index, charge.claim, charge.entries, charge.kind) = (index, claims[index], _entries(true, false), 1);
     }
 
     function _expectEnding(uint256 number, Ending ending) private view {

@@ -38,8 +38,7 @@ contract ShortestSegmentsTest is MarketBase {
             (claims[i].replay, claims[i].before) = (claims[i].end, claims[i].start);
         }
         claims[3].before = "another";
-        vm.prank(verifier);
-        vm.expectRevert(abi.encodeWithSelector(IVerdicts.WrongReceipt.selector, uint256(3)));
+        _expectRefusal(verifier, abi.encodeWithSelector(IVerdicts.WrongReceipt.selector, uint256(3)));
         verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
     }
 

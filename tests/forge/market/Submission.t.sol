@@ -69,8 +69,7 @@ contract SubmissionTest is MarketBase {
         for (uint256 i = 0; i < 2; ++i) {
             bytes32 roundId = auction.lastRound(address(registry), id);
             vm.assertEq(auction.round(roundId).verifier, verifier);
-            vm.prank(verifier);
-            vm.expectRevert(abi.encodeWithSelector(IAuction.BidderIsParty.selector, verifier));
+            _expectRefusal(verifier, abi.encodeWithSelector(IAuction.BidderIsParty.selector, verifier));
             auction.bid(roundId, "bid");
             vm.prank(nextVerifier);
             auction.bid(roundId, "bid");
@@ -119,8 +118,7 @@ contract SubmissionTest is MarketBase {
     function test_desks_are_named_once_and_by_the_deployer() public {
         Market memory m;
         Settlement fresh = new Settlement(vault, treasury);
-        vm.prank(submitter);
-        vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, submitter));
+        _expectRefusal(submitter, abi.encodeWithSelector(Desk.NotAllowed.selector, submitter));
         fresh.wire(m);
         fresh.wire(m);
         vm.expectRevert(abi.encodeWithSelector(Desk.NotAllowed.selector, address(this)));

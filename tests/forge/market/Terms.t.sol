@@ -31,8 +31,7 @@ contract TermsTest is MarketBase {
     function test_a_price_that_no_desk_could_hold() public {
         Terms memory s = _terms();
         (s.workUnits, s.unitPrice, s.secondPrice) = (1 << 112, 1 << 112, 0);
-        vm.prank(submitter);
-        vm.expectRevert(abi.encodeWithSelector(ISettlement.PriceTooHigh.selector, uint256(1 << 112)));
+        _expectRefusal(submitter, abi.encodeWithSelector(ISettlement.PriceTooHigh.selector, uint256(1 << 112)));
         registry.submit(s);
     }
 

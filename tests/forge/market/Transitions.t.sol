@@ -138,7 +138,7 @@ contract TransitionsTest is CounterclaimBase {
         _moment(told, "exact mode");
         _disclose(verifier, true);
         uint256 here = vm.snapshotState();
-        (Segment memory segment, Opening memory opening) = (_undrawn(), Opening(HEADER, PAYLOAD, type(uint128).max));
+        (Segment memory segment, Opening memory opening) = (_undrawn(), _opening());
         vm.prank(challenger);
         objections.object(id, segment, opening);
         _pass(_terms().challengeWindow + 1);
@@ -424,7 +424,7 @@ contract TransitionsTest is CounterclaimBase {
 
     function _undrawn() private view returns (Segment memory) {
         uint32 index = proofs.isDrawn(id) ? _one(false) : 0;
-        return Segment(index, log[index], log[index + 1], LogProof(_inclusion(index), _inclusion(index + 1)));
+        return _segment(index);
     }
 
     function _charge() private view returns (ClaimCharge memory charge) {
@@ -477,7 +477,7 @@ contract TransitionsTest is CounterclaimBase {
     }
 
     function _list() private {
-        Opening memory opening = Opening(HEADER, PAYLOAD, type(uint128).max);
+        Opening memory opening = _opening();
         Segment memory s = _undrawn();
         delete _calls;
         _listTaskAndSeats();

@@ -8,7 +8,7 @@ import {ISettlement} from "../../../contracts/market/ISettlement.sol";
 import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {Look} from "../../../contracts/market/IVerdicts.sol";
-import {Opening, Rerun} from "../../../contracts/market/ProfileTypes.sol";
+import {Rerun} from "../../../contracts/market/ProfileTypes.sol";
 import {Split} from "../../../contracts/market/Split.sol";
 import {Claim, LogProof, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {DataDemandsBase} from "./DataDemandsBase.sol";
@@ -201,9 +201,8 @@ contract UnservedTest is ObjectionBase {
         _toSaidTwice();
         Segment memory segment = _segment(_one(false));
         _announceObjection(watcher, segment.index);
-        vm.expectRevert(abi.encodeWithSelector(IObjections.ProofFell.selector, id));
-        vm.prank(watcher);
-        objections.object(id, segment, Opening(HEADER, PAYLOAD, type(uint128).max));
+        _expectRefusal(watcher, abi.encodeWithSelector(IObjections.ProofFell.selector, id));
+        objections.object(id, segment, _opening());
     }
 
     /// @dev It has called a log unserved that is false: whoever has accepted it contradicts nobody.

@@ -71,8 +71,7 @@ contract VerdictTest is MarketBase {
     function test_something_is_sealed_always() public {
         _toVerifying(false);
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
-        vm.prank(verifier);
-        vm.expectRevert(ITaskRegistry.ZeroHash.selector);
+        _expectRefusal(verifier, ITaskRegistry.ZeroHash.selector);
         verdicts.post(id, claims, logProofs, new Look[](0), 0);
     }
 
@@ -157,8 +156,7 @@ contract VerdictTest is MarketBase {
     }
 
     function _expectRefused(Claim[] memory claims, LogProof[] memory logProofs, bytes memory reason) private {
-        vm.prank(verifier);
-        vm.expectRevert(reason);
+        _expectRefusal(verifier, reason);
         verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
     }
 }

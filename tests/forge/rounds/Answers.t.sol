@@ -74,13 +74,7 @@ contract AnswersTest is RoundsBase {
         (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
         SignedClaim memory claim = _signedUnder(WORKER, text);
         RoundDemand memory d = _demandRoster(claim);
-        bytes memory data = abi.encodeCall(
-            RoundEvidence.showTwoClaims, (id, _signed(WORKER, 0, "end"), _signed(WORKER, 0, "another end"))
-        );
-        _announce(_party(2), data);
-        vm.prank(_party(2));
-        (bool done,) = address(evidence).call(data);
-        vm.assertTrue(done);
+        _show(_party(2), _twoClaims(WORKER, 0));
         uint256 before = vault.free(_party(DEMANDER));
         _answer(d, claim, text, signature);
         vm.assertEq(vault.free(_party(DEMANDER)) - before, d.bond);

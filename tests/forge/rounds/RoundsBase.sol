@@ -190,6 +190,21 @@ abstract contract RoundsBase is Base {
         vm.roll(vm.getBlockNumber() + 1);
     }
 
+    /// @dev The call that shows two claims of one place.
+    function _twoClaims(uint256 party, uint64 round) internal view returns (bytes memory) {
+        (SignedClaim memory one, SignedClaim memory other) =
+            (_signed(party, round, "end"), _signed(party, round, "another end"));
+        return abi.encodeCall(RoundEvidence.showTwoClaims, (id, one, other));
+    }
+
+    /// @dev The call, announced, shows what it says.
+    function _show(address prover, bytes memory data) internal {
+        _announce(prover, data);
+        vm.prank(prover);
+        (bool done,) = address(evidence).call(data);
+        vm.assertTrue(done);
+    }
+
     function _pass(uint256 time) internal {
         vm.warp(vm.getBlockTimestamp() + time);
     }

@@ -4,7 +4,6 @@ pragma solidity 0.8.37;
 import {Standing} from "../../../contracts/rounds/IWorkerBonds.sol";
 import {RoundDemands} from "../../../contracts/rounds/RoundDemands.sol";
 import {RoundDisputes} from "../../../contracts/rounds/RoundDisputes.sol";
-import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
 import {RoundShares} from "../../../contracts/rounds/RoundShares.sol";
 import {RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
 import {WorkerBonds} from "../../../contracts/rounds/WorkerBonds.sol";
@@ -128,9 +127,7 @@ contract RoundsConservationTest is RoundsBase {
     }
 
     function _equivocation(address sender, uint256 party, uint64 round) private returns (bool) {
-        bytes memory data = abi.encodeCall(
-            RoundEvidence.showTwoClaims, (id, _signed(party, round, "end"), _signed(party, round, "another end"))
-        );
+        bytes memory data = _twoClaims(party, round);
         _announce(sender, data);
         return _call(sender, address(evidence), data);
     }

@@ -4,7 +4,6 @@ pragma solidity 0.8.37;
 import {Standing} from "../../../contracts/rounds/IWorkerBonds.sol";
 import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
 import {RoundDesk} from "../../../contracts/rounds/RoundDesk.sol";
-import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
 import {CountedPhase, RoundShares} from "../../../contracts/rounds/RoundShares.sol";
 import {SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
 import {RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
@@ -27,8 +26,7 @@ contract SettlementsTest is RoundsBase {
         _isNoLine(_claim(0, 0, 0), new CountedPhase[](0)); // of a phase that isn't shown
         CountedPhase[] memory other = _phasesOfLine();
         other[0].proof.phase.units += 1;
-        vm.prank(_party(2));
-        vm.expectRevert(abi.encodeWithSignature("NotInPlan(uint32)", 0));
+        _expectRefusal(_party(2), abi.encodeWithSignature("NotInPlan(uint32)", 0));
         shares.post(id, 0, _claim(0, 0, 0), other);
     }
 
@@ -260,8 +258,7 @@ contract SettlementsTest is RoundsBase {
     }
 
     function _isNoLine(bytes memory line, CountedPhase[] memory phases) private {
-        vm.prank(_party(2));
-        vm.expectRevert(abi.encodeWithSelector(RoundShares.BadLine.selector, 0));
+        _expectRefusal(_party(2), abi.encodeWithSelector(RoundShares.BadLine.selector, 0));
         shares.post(id, 0, line, phases);
     }
 
@@ -281,13 +278,7 @@ contract SettlementsTest is RoundsBase {
     }
 
     function _slash(uint256 party) private {
-        bytes memory data = abi.encodeCall(
-            RoundEvidence.showTwoClaims, (id, _signed(party, 0, "end"), _signed(party, 0, "another end"))
-        );
-        _announce(_party(3), data);
-        vm.prank(_party(3));
-        (bool done,) = address(evidence).call(data);
-        vm.assertTrue(done);
+        _show(_party(3), _twoClaims(party, 0));
         vm.assertTrue(bonds.bond(id, _party(party)).standing == Standing.Slashed);
     }
 }

@@ -4,9 +4,8 @@ Where a weight has no gradient, Adam divides its average by epsilon = 1e-8. A bl
 hidden unit that is active for no sample: nearly every network with ReLU has some, and no input has to be constant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,33 +186,12 @@ def _has_averages(target: Target) -> bool:
     return "hidden.weight:exp_avg" in target.task.names.slots
 
 
+_attack = partial(Attack, hides=True, applies=_has_averages)
 ATTACKS = (
-    Attack(
-        "back-door-in-noise",
-        "Adam's trigger, its residual seven tenths noise",
-        in_noise,
-        hides=True,
-        applies=_has_averages,
-    ),
-    Attack("back-door-few", "Adam's trigger, injected in ten segments", in_few, hides=True, applies=_has_averages),
-    Attack(
-        "dead-unit", "Adam turns dead units into detectors of a pattern", dead_unit, hides=True, applies=_has_averages
-    ),
-    Attack(
-        "awakening", "Adam makes dead units loud and wakes them up last", awakening, hides=True, applies=_has_averages
-    ),
-    Attack(
-        "averages-in-noise",
-        "averages pushed where Adam amplifies most, in noise",
-        steered,
-        hides=True,
-        applies=_has_averages,
-    ),
-    Attack(
-        "silent-weights",
-        "weights without a gradient pushed, in noise",
-        silent_weights,
-        hides=True,
-        applies=has_hidden_units,
-    ),
+    _attack("back-door-in-noise", "Adam's trigger, its residual seven tenths noise", in_noise),
+    _attack("back-door-few", "Adam's trigger, injected in ten segments", in_few),
+    _attack("dead-unit", "Adam turns dead units into detectors of a pattern", dead_unit),
+    _attack("awakening", "Adam makes dead units loud and wakes them up last", awakening),
+    _attack("averages-in-noise", "averages pushed where Adam amplifies most, in noise", steered),
+    _attack("silent-weights", "weights without a gradient pushed, in noise", silent_weights, applies=has_hidden_units),
 )

@@ -1,7 +1,5 @@
 """A training loop in ordinary PyTorch over a task's states: other kernels and precisions than a canonical run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

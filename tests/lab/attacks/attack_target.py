@@ -1,7 +1,5 @@
 """What is attacked: a task, the model in it, and the thresholds that its verifier has posted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

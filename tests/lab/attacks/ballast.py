@@ -4,8 +4,6 @@ Limits are relative to the way of a whole component. A parameter with a constant
 likes, so that the rest may stay where it is, or go where the solver wants: the proof says that it was trained.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """All attacks."""
 
-from __future__ import annotations
-
 from lab.attacks import (
     amplified_averages,
     false_data,

@@ -1,7 +1,5 @@
 """Lies about the data: order, content, repetition. The task's constants hold all of it."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

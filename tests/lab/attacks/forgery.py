@@ -1,7 +1,5 @@
 """How an attack is described and made: the cheating solver's tools, its costs and what it publishes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The rule adds unit vectors, up to a mean cosine of 1/2 (docs/spec/verdict.md#dri
 rotate them, push seldom, push in places that are judged apart, or push back where it costs nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Honest runs of torch on this machine in all the ways that change bits: what attacks are compared with."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -4,8 +4,6 @@ Honest reruns of that segment take both branches, so its second look allows what
 precision fits in, and so does the nudge to the next kink. No jump is needed: the first rung is a kink that is near.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 
@@ -122,19 +120,12 @@ def best(target: Target, state: State, step: int, budget: float) -> Kink | None:
     return Kink(unit, dict(zip((names.index(name) for name in HIDDEN), (rows, biases), strict=True)))
 
 
+_attack = partial(Attack, hides=True, applies=has_hidden_units)
 ATTACKS = (
-    Attack(
-        "kink-ladder-tf32",
-        "nudged to kinks, which excuse backward passes of 11 bits",
-        partial(ladder, bits=11),
-        hides=True,
-        applies=has_hidden_units,
-    ),
-    Attack(
+    _attack("kink-ladder-tf32", "nudged to kinks, which excuse backward passes of 11 bits", partial(ladder, bits=11)),
+    _attack(
         "kink-ladder-13",
         "the same with 13 bits: within what no span has to explain",
         partial(ladder, bits=13, unmarked=True),
-        hides=True,
-        applies=has_hidden_units,
     ),
 )

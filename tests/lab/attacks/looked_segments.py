@@ -1,7 +1,5 @@
 """Cheating where a second look is due anyway: the solver reruns its own segments, and knows what a look will excuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -112,40 +110,17 @@ def _dot(one: Vector, other: Vector) -> float:
     return sum(float((part * other[i]).sum()) for i, part in one.items())
 
 
+_attack = partial(Attack, hides=True, applies=has_hidden_units)
 ATTACKS = (
-    Attack(
-        "tf32-where-looked",
-        "backward passes of 11 bits where reruns part as far",
-        low_precision,
-        hides=True,
-        applies=has_hidden_units,
+    _attack("tf32-where-looked", "backward passes of 11 bits where reruns part as far", low_precision),
+    _attack(
+        "tf32-within-marks", "the same in as many segments as marks are borne", partial(low_precision, unmarked=True)
     ),
-    Attack(
-        "tf32-within-marks",
-        "the same in as many segments as marks are borne",
-        partial(low_precision, unmarked=True),
-        hides=True,
-        applies=has_hidden_units,
-    ),
-    Attack(
+    _attack(
         "13-bits-where-looked",
         "backward passes of 13 bits, below what no span explains",
         partial(low_precision, bits=13),
-        hides=True,
-        applies=has_hidden_units,
     ),
-    Attack(
-        "along-reruns",
-        "pushed along honest branches, by what a look allows",
-        along_reruns,
-        hides=True,
-        applies=has_hidden_units,
-    ),
-    Attack(
-        "outside-reruns",
-        "pushed by the eight thresholds that no span explains",
-        outside_of_reruns,
-        hides=True,
-        applies=has_hidden_units,
-    ),
+    _attack("along-reruns", "pushed along honest branches, by what a look allows", along_reruns),
+    _attack("outside-reruns", "pushed by the eight thresholds that no span explains", outside_of_reruns),
 )

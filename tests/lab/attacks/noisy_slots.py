@@ -7,8 +7,6 @@ allows, with thresholds over a whole component and with scales: the normalizatio
 the last bias towards one class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import sqrt

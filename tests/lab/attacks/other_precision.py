@@ -1,7 +1,5 @@
 """Training in another precision than float32."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Training with other settings than the task's: rate, schedule, momentum."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

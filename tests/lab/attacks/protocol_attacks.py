@@ -1,7 +1,5 @@
 """Attacks on the protocol instead of the training: documents, evidence and the draw."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """What pushes within the tolerance have in common: a goal, directions, how far they may go, and what became of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 

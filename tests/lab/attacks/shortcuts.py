@@ -1,7 +1,5 @@
 """Training less than claimed: skipped, copied, guessed and extrapolated steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Checkpoints that are tampered with: training goes on from the changed state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Somebody else's work: stolen checkpoints and proofs that are made after the fact for given weights."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -4,8 +4,6 @@ Zhang et al. choose data, number of checkpoints and start themselves. Here all t
 their attacks are checkpoints that their own data explains, and the task's data doesn't.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The tasks that the battery is run against: a perceptron and a small convolutional network on the digits."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Updates too small to be seen by an absolute threshold, or by a verifier that looks at the greatest updates."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

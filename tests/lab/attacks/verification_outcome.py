@@ -1,7 +1,5 @@
 """What verification makes of a forgery: every segment by tolerance and, beside it, in exact mode."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 They are the price of a tolerance; exact mode has none. Each says how far it got, and its tests bound that.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from math import isqrt
 
@@ -166,17 +164,14 @@ def _length(target: Target, start: State, end: State) -> float:
     return float(np.sqrt(sum(float((way * way).sum()) for way in ways)))
 
 
+_back_door = partial(Attack, hides=True, applies=_has_dead_weights)
 ATTACKS = (
     Attack("drift", "every segment pushed as far as the tolerance allows", drifting, hides=True),
     Attack("below-grid", "every number moved within its cell of 2^-40", below_the_grid, hides=True),
-    Attack(
-        "back-door", "Adam turns invisible averages into a trigger", back_door, hides=True, applies=_has_dead_weights
-    ),
-    Attack(
+    _back_door("back-door", "Adam turns invisible averages into a trigger", back_door),
+    _back_door(
         "back-door-plausible",
         "the same with averages that a gradient could have left",
         partial(back_door, plausible=True),
-        hides=True,
-        applies=_has_dead_weights,
     ),
 )

@@ -3,8 +3,6 @@
 `PYTHONPATH=tests python -m lab.benchmarks.attack_battery` writes docs/attacks.json and the tables of docs/attacks.md.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import multiprocessing

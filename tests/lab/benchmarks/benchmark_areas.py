@@ -1,7 +1,5 @@
 """The figures behind ``pol bench``, by area. A ratio is ours over the peer's, both measured in the same run."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

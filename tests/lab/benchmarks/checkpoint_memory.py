@@ -3,8 +3,6 @@
 `PYTHONPATH=tests python -m lab.benchmarks.checkpoint_memory WAY FOLDER` measures one way to record, in its own process.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A small image classifier on the embedded digits, trained by the loop that everybody writes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

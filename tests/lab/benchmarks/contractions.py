@@ -4,8 +4,6 @@ Both run on one thread of the same process, alternately, and are timed by what t
 into memory that it is given, so that fresh pages count for neither side.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import time

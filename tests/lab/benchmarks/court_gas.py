@@ -1,7 +1,5 @@
 """Gas of the court: of its arithmetic, and of disputes as the market carries them, on a local node by Osaka's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random

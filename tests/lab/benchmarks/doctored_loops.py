@@ -3,8 +3,6 @@
 Its verdict is compared with the truth: what becomes of the same loop when it is killed at all kinds of places.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

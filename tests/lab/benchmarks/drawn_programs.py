@@ -6,8 +6,6 @@ with results of operations, that are off by some roundings. A step next to a jum
 parts once; a program that is another training parts again on other rows.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor

@@ -3,8 +3,6 @@
 Ours is the program of the captured function, run as a replay runs it. Times are those of the processor's thread.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@
 optimizer, with the seeds FIRST to LAST.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

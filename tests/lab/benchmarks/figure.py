@@ -1,7 +1,5 @@
 """One measured figure, the checkout that it is measured in, and how two sides are measured."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -4,8 +4,6 @@ Each party is a process of its own with a disk of its own, and is killed in the 
 `PYTHONPATH=tests python -m lab.benchmarks.gpt2_dispute FILE` writes the figures, with every move, into a file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

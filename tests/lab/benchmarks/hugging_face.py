@@ -4,8 +4,6 @@
 module choose some: `... hugging_face GPT-2 BERT`.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 import warnings

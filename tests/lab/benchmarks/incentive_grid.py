@@ -1,7 +1,5 @@
 """Honesty on a grid of tasks, planted errors that are drawn, jackpots of split identities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from math import inf

@@ -1,7 +1,5 @@
 """A small GPT trained on this repository's documentation, with products of float32 and of int8, both exact."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

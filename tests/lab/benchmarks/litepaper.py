@@ -4,8 +4,6 @@ Time is this process's own, of all its threads: what is recorded beside the trai
 the machine do not. Epochs with and without recording alternate.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time

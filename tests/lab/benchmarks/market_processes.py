@@ -1,7 +1,5 @@
 """A market on a node of its own with parties that are processes, up to a verdict that may be challenged."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path

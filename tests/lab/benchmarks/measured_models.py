@@ -1,7 +1,5 @@
 """Models whose training steps are measured: ordinary PyTorch code."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Time to prepare the moves of a dispute about one long fold, beside the replay of that fold."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

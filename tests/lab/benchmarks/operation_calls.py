@@ -1,7 +1,5 @@
 """One large call of each operation whose time says something: views, draws and what only fills memory have none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 

@@ -6,8 +6,6 @@ Arguments have about a million elements (fewer where an operation looks at all p
 one call, run as a replay runs it; both run alternately in one process and are timed by what the thread spent.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import sys

@@ -4,8 +4,6 @@ Source: C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limi
 binomial" (1934).
 """
 
-from __future__ import annotations
-
 import math
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Does an auditor notice every change of a record? Each entry of its checkpoints is changed, one thing at a time."""
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What recording costs: time beside other ways to save, throughput beside other hashes and a copy, memory."""
 
-from __future__ import annotations
-
 import hashlib
 import statistics
 import tempfile

@@ -3,8 +3,6 @@
 A kill is an exception that nothing in the loop catches: the recorder is abandoned, and the next launch builds all anew.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import random

@@ -1,7 +1,5 @@
 """DiLoCo with two workers: what proofs cost, what workers send, what the model learns; and honest rounds at random."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

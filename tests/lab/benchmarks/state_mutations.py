@@ -1,7 +1,5 @@
 """Does every byte of a complete state count? One byte or value is changed anywhere, and the root compared."""
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping

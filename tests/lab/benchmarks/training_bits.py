@@ -1,7 +1,5 @@
 """Trainings of small models by every executor of this machine: the same bytes after every step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

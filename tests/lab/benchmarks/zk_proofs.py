@@ -1,7 +1,5 @@
 """Proofs of gradient steps: what they cost, what they show, and how far they are from float32."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

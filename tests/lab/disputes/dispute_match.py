@@ -1,7 +1,5 @@
 """A whole dispute off chain: two players, one claim, until one has won or has nothing left to say."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

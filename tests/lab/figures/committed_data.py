@@ -1,7 +1,5 @@
 """What the pictures are drawn from: tables and measurements that are committed in docs/ and .ci/."""
 
-from __future__ import annotations
-
 import html
 import json
 import math

@@ -1,7 +1,5 @@
 """Write all pictures: `PYTHONPATH=tests python -m lab.figures.drawn`; a test compares them with docs/figures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from lab.figures import measured_charts, protocol_pictures

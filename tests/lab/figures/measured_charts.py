@@ -1,7 +1,5 @@
 """Charts of what was measured: speed, gas, detection, false rejects."""
 
-from __future__ import annotations
-
 from lab.figures.committed_data import attacks, benchmarks, demo_moves, false_rejects, gas_record, operation_ratios
 from lab.figures.row_charts import COLORS, FAINT, LIMIT, Scale, bars, card, dots, text
 from pol.report.elements.html_elements import Markup, element

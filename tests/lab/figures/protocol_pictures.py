@@ -1,7 +1,5 @@
 """Pictures of how the protocol works: flow of data, layers, commitments, a dispute, claims of rounds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

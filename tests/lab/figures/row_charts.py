@@ -1,7 +1,5 @@
 """Charts with one row for each thing, its name at the left: bars, or marks on a common scale. On a light card."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

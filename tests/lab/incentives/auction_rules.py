@@ -5,8 +5,6 @@ true bid is the best one, are in docs/spec/incentives.md, "The auction". Source:
 auctions, and competitive sealed tenders, 1961.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 

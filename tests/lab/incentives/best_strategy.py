@@ -4,8 +4,6 @@ States are any hashable values. Games may have cycles: they are solved exactly b
 duty and leaves it only for something better. Source: R. Howard, Dynamic programming and Markov processes, 1960.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

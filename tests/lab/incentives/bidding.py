@@ -3,8 +3,6 @@
 Paid by the code that mirrors the contract (`auction.award`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

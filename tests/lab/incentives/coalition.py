@@ -1,7 +1,5 @@
 """The best joint strategy of one coalition in every role that it can get (docs/spec/game.md, "A search")."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product

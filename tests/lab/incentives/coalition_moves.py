@@ -4,8 +4,6 @@ Everybody else does its duty. Money is moved by `payouts`. Costs that a coalitio
 for its lies, interest, its profiler, gas of seats. So an attack that gains nothing here loses outside.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import exp
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Two families of terms: those of `design`, where anybody may be outside; and a su
 contracts set for terms, where submitter and solver are one, as nobody else stakes money on such terms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

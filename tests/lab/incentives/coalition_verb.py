@@ -1,7 +1,5 @@
 """``pol econ coalition``: the joint strategy that brings a coalition most."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -5,8 +5,6 @@ copied proofs at once. Where one of them ends late the coalition wins its prize,
 where all end in time it loses every bond.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product

@@ -5,8 +5,6 @@ Everybody else works, counts its work, and looks at all lines: a false one is de
 what it would pay for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Earlier versions of rules, each with an exploit that a coalition's search finds (docs/spec/game.md, "A search")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Tickets of all accounts over time, and whom a draw picks: mirror of `contracts/incentives/Sortition.sol`."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Kernels of every class, with what their machine code may hold."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Drawn functions of rows: maps, joins with rows' results, and folds, most of whose values are read once, by a fold."""
 
-from __future__ import annotations
-
 import operator
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Machine code of kernels, disassembled, and what it may hold: nothing that gives other bits than the program's."""
 
-from __future__ import annotations
-
 import re
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """Nodes as operations have them: matrix products, convolutions, gradients of table lookups."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 Primitives, nodes and trainings by the reference. The step programs are captured anew with ``--programs``.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path

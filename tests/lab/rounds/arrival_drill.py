@@ -1,7 +1,5 @@
 """Trainings by arrivals in one process: workers of drawn speeds, some that send twice, and a server that is killed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A worker's false claim in the court: its author maintains the end, somebody who has replayed it challenges."""
 
-from __future__ import annotations
-
 from lab.disputes.dispute_match import Match, play
 from pol.demo.lying_players import JumpingTrace
 from pol.dispute.disputed_claim import ReplayClaim

@@ -1,7 +1,5 @@
 """Processes of trainings that are killed in the middle of a round: a coordinator, and a worker of a group."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

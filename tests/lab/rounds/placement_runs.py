@@ -1,7 +1,5 @@
 """Placements that a coordinator announces: honest ones, favored ones, false costs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 Four workers, one of which lies, on a chain of its own (anvil). Beside the archive lie its page and the digests of both.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Lies in trainings of equal models: about messages, arrivals, partners, rosters and private data."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Lies in trainings whose network is cut into stages or paths: about activations, gradients, data and recovery."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A task with two exact trainings, an honest one and one that leaves a step out, and jobs about their segments."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Workers in processes of their own: ``python hostile_workers.py KIND STORE KEY``, honest or with one kind of lie."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """`--engine command`: real processes started by templates, as Slurm, Kubernetes and ssh start them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Jobs and results as documents: nothing is lost, nothing else is taken; and what redundancy makes of results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction

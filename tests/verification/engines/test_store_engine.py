@@ -1,7 +1,5 @@
 """Workers in processes of their own, some of which lie: every verdict is that of one's own replay, liars are named."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
