@@ -44,8 +44,6 @@ from pol.rounds.log.worker_journal import WorkerJournal, journal_name
 from pol.rounds.roster import Member, Roster
 from pol.training.storage.store import Store
 
-PHASES = {"step": UNITS[STEP], "gossip": UNITS[GOSSIP]}
-
 
 @dataclass
 class Trained:
@@ -55,7 +53,8 @@ class Trained:
     folder: Path
 
     def __post_init__(self) -> None:
-        shutil.copytree(self.toy.authors["ann"].store.url.removeprefix("file://"), self.folder / "store")
+        made = self.toy.authors["ann"].store.url.removeprefix("file://")  # other tests may have published a log there
+        shutil.copytree(made, self.folder / "store", ignore=shutil.ignore_patterns(HEAD))
         self.store = Store(f"file://{self.folder}/store")
         self.contracts = RoundContracts.at(self.toy.connection, self.addresses, 0)
 
@@ -85,7 +84,7 @@ class Trained:
         """A party, started again with what its folder has."""
         secret = keccak256(b"rounds " + name.encode())
         about = (self.toy.connection, self.contracts, secret, settings.pop("store", self.store).url, self.toy.plan_id)
-        return RoundParty(*about, self.folder / name, PHASES, keeps=name == "keeper", executors=executor_of, **settings)
+        return RoundParty(*about, self.folder / name, keeps=name == "keeper", executors=executor_of, **settings)
 
     def turns(self, role: RoundParty, count: int = 1, mode: Mode = Mode.PROPOSE) -> list[LoggedDecision]:
         """Turns of its process, until nothing is done."""
@@ -161,7 +160,7 @@ def test_a_settlement_ends_and_pays(trained: Trained) -> None:
     assert pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address).state == "due"
     assert trained.until_idle(parties["ann"]) == ["settle a line"]
     assert trained.until_idle(parties["keeper"]) == ["settle a line"]
-    expected = settle_work(MONEY.pay, MONEY.work, dict.fromkeys(WORKERS, sum(PHASES.values())))
+    expected = settle_work(MONEY.pay, MONEY.work, dict.fromkeys(WORKERS, sum(UNITS)))
     assert toy.free("ann") - before["ann"] == expected.paid["ann"]
     assert toy.free("bob") - before["bob"] == expected.paid["bob"] + earned
     state = pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address)
@@ -362,18 +361,7 @@ def test_the_stake_comes_behind_the_check(trained: Trained) -> None:
             trained.store.url,
             toy.plan_id,
             trained.folder / "x",
-            PHASES,
             keeps=True,
-        )
-    with pytest.raises(ProtocolError, match="other units of its phases than step=7"):
-        RoundParty(
-            toy.connection,
-            trained.contracts,
-            toy.wallets["ann"].signer,
-            trained.store.url,
-            toy.plan_id,
-            trained.folder / "x",
-            {"step": 7},
         )
 
 
@@ -413,8 +401,7 @@ class Operated:
         return done.stdout if code == 0 else done.stderr
 
     def start(self, kind: str, name: str, *words: str) -> subprocess.Popen[str]:
-        units = [word for phase, number in PHASES.items() for word in ("--units", f"{phase}={number}")]
-        command = self.command("run", kind, "--poll", "0.2", "--json", *units, *words, name=name)
+        command = self.command("run", kind, "--poll", "0.2", "--json", *words, name=name)
         self.processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self.keys))
         return self.processes[-1]
 
@@ -449,7 +436,6 @@ def test_processes_answer_are_killed_and_go_on(trained: Trained, operated: Opera
         return dict(json.loads(operated.pol("explain", ann, "--settlement", "0", "--json", *plan, store=False)))
 
     assert "is not the coordinator" in operated.pol("run", "keeper", *plan, name="ann", code=1)
-    assert "--units" in operated.pol("run", "worker", *plan, name="ann", code=1)
     worker = operated.start("worker", "ann")
     started = until(worker, "start")
     assert (started["standing"], started["claims"], started["problems"]) == ("joined", 3, [])
