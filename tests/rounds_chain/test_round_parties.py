@@ -235,18 +235,20 @@ def test_a_worker_defends_its_claim(trained: Trained) -> None:
 
 
 def test_a_keeper_answers_for_its_log(trained: Trained) -> None:
-    """An entry behind a receipt, and the way from one head to a longer one."""
+    """An entry behind a receipt, that of a roster, and the way from one head to a longer one."""
     toy, desk, asks = trained.toy, trained.contracts.demands, trained.toy.wallets["challenger"]
     first = LogHead.decode(trained.store.read(HEAD))
     keeper = trained.party("keeper")
     training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
-    training.append(trained.signed(toy.rosters[1]), 1)
+    roster = trained.signed(toy.rosters[1])
+    training.append(roster, 1)
     training.publish([])
     entry = toy.made["ann", MERGE].entry
     receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 0, entry.claim.digest)
     desk.demand_entry(asks, toy.plan_id, receipt, entry)
     desk.demand_path(asks, toy.plan_id, first, LogHead.decode(trained.store.read(HEAD)))
-    assert trained.until_idle(keeper) == ["answer a demand"] * 2
+    desk.demand_roster_entry(asks, toy.plan_id, toy.rosters[1], roster.signature)
+    assert trained.until_idle(keeper) == ["answer a demand"] * 3
     assert trained.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).open == 0
 
 

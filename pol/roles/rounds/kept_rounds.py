@@ -161,9 +161,14 @@ class KeptRounds:
         Raises:
             OperationalError: neither log nor journal has it.
         """
+        entry = self.roster_entry(document)
+        return Roster.decode(self.own.get(entry.document)), entry.signature
+
+    def roster_entry(self, document: bytes) -> RosterEntry:
+        """The entry of a roster. Raises as `roster`."""
         for entry in self.rounds.entries:
             if isinstance(entry, RosterEntry) and entry.document == document.hex():
-                return Roster.decode(self.own.get(entry.document)), entry.signature
+                return entry
         raise OperationalError(
             f"neither the kept log nor the journal has roster {document.hex()[:16]}: put the journal back"
         )

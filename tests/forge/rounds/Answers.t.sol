@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {CheckpointLog} from "../../../contracts/commitments/CheckpointLog.sol";
 import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
 import {RosterFact, RosterPlaces, SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
 import {SignedText} from "../../../contracts/rounds/SignedText.sol";
 import {SignedClaim, SignedHead} from "../../../contracts/rounds/RoundTypes.sol";
-import {RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
+import {LoggedEntry, RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
 import {Standing} from "../../../contracts/rounds/IWorkerBonds.sol";
 import {RoundsBase} from "./RoundsBase.sol";
 
@@ -67,6 +68,113 @@ contract AnswersTest is RoundsBase {
         shares.settle(id, 0, _party(WORKER));
         bonds.depart(id, _party(WORKER));
         _checkBooks();
+    }
+
+    /// @notice For a bond in each window, which the worker earned, somebody delayed its pay and its stake for ever.
+    function test_a_demand_in_each_window_delays_nobody_for_ever() public {
+        _pass(3 days);
+        shares.open(id);
+        _post(WORKER, 0, 0, 1);
+        (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
+        SignedClaim memory claim = _signedUnder(WORKER, text);
+        vm.prank(_party(WORKER));
+        bonds.startLeaving(id);
+        // What is asked in the end of the window for it is answered in time, and refuted.
+        (uint64 closes, uint64 until) = (shares.settlementOf(id, 0).closes, bonds.bond(id, _party(WORKER)).until);
+        uint64 last = closes + 4 days;
+        for (uint256 day = 0; day < 6; ++day) {
+            _answer(_demandRoster(claim), claim, text, signature);
+            _pass(1 days);
+        }
+        vm.expectRevert(abi.encodeWithSelector(TimedDemands.DeadlineNotPassed.selector, last));
+        shares.settle(id, 0, _party(WORKER));
+        vm.expectRevert(abi.encodeWithSignature("TooEarly(uint256)", until + 2 days));
+        bonds.depart(id, _party(WORKER));
+        vm.warp(last);
+        _answer(_demandRoster(claim), claim, text, signature);
+        _pass(1);
+        shares.settle(id, 0, _party(WORKER));
+        bonds.depart(id, _party(WORKER));
+        _checkBooks();
+    }
+
+    /// @notice In a roster that the log doesn't have, a worker that had gone signed on, and its keeper went free.
+    function test_the_entry_of_a_roster_is_demanded_from_its_keeper() public {
+        bytes32 before = "an entry of before";
+        SignedHead memory head = _gone(before);
+        (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
+        SignedRoster memory shown = _read(text, _end(text) - 20, _end(text));
+        (bytes32 document, uint256 bond) = (keccak256(text), demands.bondOf(id));
+        LoggedEntry memory none;
+        vm.expectRevert(RoundEvidence.NothingWrong.selector);
+        evidence.showUnstakedMember(id, 0, _party(WORKER), shown, none);
+        vm.expectPartialRevert(bytes4(keccak256("OtherSigner(address)")));
+        demands.demandRosterEntry(id, 1, document, signature, bond);
+        uint64 deadline = uint64(vm.getBlockTimestamp()) + 1 days;
+        bytes32 content = keccak256(abi.encode("entry", _rosterDigest(text, 0), _party(KEEPER)));
+        RoundDemand memory d = RoundDemand(id, _party(KEEPER), _party(DEMANDER), deadline, bond, content);
+        vm.prank(_party(DEMANDER));
+        demands.demandRosterEntry(id, 0, document, signature, bond);
+        // With an entry of it, behind the length that the keeper has named, it is evidence; one of another isn't taken.
+        LoggedEntry memory logged = LoggedEntry(_entry(document, signature), 112, 1, head, new bytes32[](1));
+        logged.path[0] = CheckpointLog.leafHash(before);
+        vm.expectPartialRevert(bytes4(keccak256("OtherRoster(bytes32)")));
+        demands.answerRosterEntry(d, 0, before, logged);
+        uint256 snapshot = vm.snapshotState();
+        _showUnstaked(shown, logged);
+        vm.revertToState(snapshot);
+        demands.answerRosterEntry(d, 0, document, logged);
+        vm.revertToState(snapshot);
+        _pass(1 days + 1);
+        demands.expire(d);
+        vm.assertTrue(bonds.bond(id, _party(KEEPER)).standing == Standing.Slashed);
+        _checkBooks();
+    }
+
+    /// @dev A worker has left, by the keeper's word behind the first entry; the head of the log that has a roster then.
+    function _gone(bytes32 before) private returns (SignedHead memory head) {
+        vm.prank(_party(WORKER));
+        bonds.startLeaving(id);
+        _pass(4 days + 1);
+        bonds.depart(id, _party(WORKER));
+        uint256 bond = demands.bondOf(id);
+        uint64 deadline = uint64(vm.getBlockTimestamp()) + 1 days;
+        bytes32 content = keccak256(abi.encode("length", _party(WORKER)));
+        vm.prank(_party(DEMANDER));
+        demands.demandLength(id, _party(WORKER), bond);
+        (head.head.plan, head.head.size) = (id, 1);
+        head.signature = _signature(KEEPER, _headDigest(head));
+        vm.prank(_party(KEEPER));
+        demands.answerLength(
+            RoundDemand(id, _party(KEEPER), _party(DEMANDER), deadline, bond, content), _party(WORKER), head
+        );
+        (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
+        bytes32 leaf = CheckpointLog.leafHash(keccak256(_entry(keccak256(text), signature)));
+        (head.head.size, head.head.root) = (2, CheckpointLog.nodeHash(CheckpointLog.leafHash(before), leaf));
+        head.signature = _signature(KEEPER, _headDigest(head));
+    }
+
+    function _showUnstaked(SignedRoster memory shown, LoggedEntry memory logged) private {
+        bytes memory data =
+            abi.encodeCall(RoundEvidence.showUnstakedMember, (id, 0, _party(WORKER), shown, logged));
+        _announce(_party(DEMANDER), data);
+        vm.prank(_party(DEMANDER));
+        (bool done,) = address(evidence).call(data);
+        vm.assertTrue(done);
+        vm.assertTrue(bonds.bond(id, _party(KEEPER)).standing == Standing.Slashed);
+    }
+
+    /// @dev A roster's entry in the log; its signature stands at byte 112.
+    function _entry(bytes32 document, bytes memory signature) private pure returns (bytes memory) {
+        (bytes32 r, bytes32 s) = abi.decode(signature, (bytes32, bytes32));
+        bytes memory digits = abi.encodePacked(_digits(r), _digits(s), signature[64] == bytes1(uint8(27)) ? "1b" : "1c");
+        return abi.encodePacked(
+            "{\"document\":\"", _digits(document), "\",\"kind\":\"pol/roster\",\"signature\":\"", digits, "\"}"
+        );
+    }
+
+    function _digits(bytes32 word) private pure returns (string memory) {
+        return vm.split(vm.toString(word), "0x")[1];
     }
 
     /// @notice Who asks what else a liar has signed paid the liar's friend for each answer.
