@@ -38,7 +38,7 @@ from pol.roles.rounds.pay_state import pay_state
 from pol.roles.rounds.round_decisions import next_of_rounds
 from pol.roles.rounds.round_party import PlanProcess, RoundParty
 from pol.rounds.log.journaled_keeper import JournaledKeeper
-from pol.rounds.log.log_entries import Change, DeliveryEntry, MembershipEntry, RosterEntry
+from pol.rounds.log.log_entries import PAGE, Change, DeliveryEntry, MembershipEntry, RosterEntry
 from pol.rounds.log.rounds_log import HEAD, LogHead, LogKeeper
 from pol.rounds.log.worker_journal import WorkerJournal, journal_name
 from pol.rounds.roster import Member, Roster
@@ -134,6 +134,24 @@ def test_a_worker_answers_demands_without_the_store(trained: Trained) -> None:
     assert worker.demands() == []
     assert toy.free("ann") >= before + 3 * MONEY.price
     toy.check_books()
+
+
+def test_a_log_that_grows_is_kept_whole(trained: Trained) -> None:
+    """Its newest pages alone are read at each head, also behind one whose last page was full; and none is lost."""
+    toy, role = trained.toy, trained.party("ann")
+    training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
+    for size in (PAGE, PAGE + 1, 2 * PAGE + 9):
+        while len(training) < size:
+            notice = MembershipEntry.signed(toy.keys["bob"], toy.plan.digest, len(training), Change.HEARTBEAT)
+            training.append(notice, 1)
+        training.publish([])
+        role.refresh()
+        assert (role.kept.head and role.kept.head.size, role.problems) == (size, [])
+    shutil.rmtree(trained.folder / "store")
+    again = trained.party("ann").kept
+    assert again.logged.entries == role.kept.logged.entries
+    assert again.log.root() == role.kept.log.root()
+    assert (again.logged.claims, again.logged.rosters) == (role.kept.logged.claims, role.kept.logged.rosters)
 
 
 def test_a_settlement_ends_and_pays(trained: Trained) -> None:
