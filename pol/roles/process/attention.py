@@ -6,6 +6,7 @@ Decisions execute, too: a whistleblower replays before it says anything.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,8 +16,9 @@ from typing import Any, TypeVar
 from pol.errors import OperationalError, PolError
 from pol.roles.party.decisions import Action, Decision, Mode
 from pol.roles.party.open_disputes import open_disputes
+from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import begun_tasks, reading_seconds
+from pol.roles.process.obligations import begun_tasks
 from pol.training.storage.http_files import within
 
 LOG = logging.getLogger(__name__)
@@ -39,8 +41,8 @@ def attend(role: Role, besides: bytes, fulfill: Callable[[bytes], object]) -> No
         if task_id == besides:
             continue
         try:
-            # The time for reading is of its own: that of the work may be over.
-            with role.about(task_id), within(reading_seconds(role, task_id), anew=True):
+            # The time for reading may be over: it was that of the work.
+            with role.about(task_id), within(MINUTE, at_least=True):
                 fulfill(task_id)
         except Exception as error:  # noqa: BLE001  # whatever it is, clocks run elsewhere
             tell(task_id, "look at it", error)
@@ -56,14 +58,14 @@ class Attention:
 
     def __init__(self, role: Role, besides: bytes, fulfill: Callable[[bytes], object]) -> None:
         self._role, self._besides, self._fulfill = role, besides, fulfill
-        self._last, self._attends = role.timer(), False
+        self._last, self._attends = time.monotonic(), False
 
     def __call__(self, *_: object) -> None:
         """Look at the other tasks, if it is time to."""
-        if not self._attends and self._role.timer() - self._last >= LOOK:
+        if not self._attends and time.monotonic() - self._last >= LOOK:
             self._attends = True  # what it does now may take steps of its own
             attend(self._role, self._besides, self._fulfill)
-            self._last, self._attends = self._role.timer(), False
+            self._last, self._attends = time.monotonic(), False
 
 
 P = TypeVar("P", bound=Role)
