@@ -21,6 +21,7 @@ struct WorkerBond {
     uint64 quiet; // last second in which its last answer is refuted before its work is paid
     uint128 stake;
     uint64 entries; // of the log, as the keeper says, when it was in no roster any more: of a worker that has gone
+    uint64 last; // second of `until`, however often it has still to answer: of a leaving worker
 }
 
 /// @title IWorkerBonds
@@ -86,6 +87,9 @@ interface IWorkerBonds {
 
     /// @notice Reverts unless the worker can be accused now.
     function requireAccusable(bytes32 id, address worker) external view;
+
+    /// @notice Reverts unless the worker can be accused until then: the last claim that it shows can be refuted.
+    function requireStaying(bytes32 id, address worker, uint64 until) external view;
 
     /// @notice The terms of a plan; reverts if there is none.
     function terms(bytes32 id) external view returns (PlanTerms memory);

@@ -8,7 +8,8 @@ import {IWorkerBonds, Standing, WorkerBond} from "./IWorkerBonds.sol";
 import {PhaseProof, PlanTerms} from "./PlanTypes.sol";
 import {RosterMembers, SignedRoster} from "./RosterMembers.sol";
 import {RoundSignatures} from "./RoundSignatures.sol";
-import {Delivery, RoundClaim, SignedClaim, SignedDelivery, SignedHead} from "./RoundTypes.sol";
+import {Delivery, Roster, RoundClaim, SignedClaim, SignedDelivery, SignedHead} from "./RoundTypes.sol";
+import {SignedText} from "./SignedText.sol";
 import {LoggedEntry, RoundDemand, TimedDemands} from "./TimedDemands.sol";
 
 /// @notice Where a bound input comes from: all that its author has to have seen.
@@ -37,6 +38,7 @@ struct CoveredSource {
 contract RoundDemands is TimedDemands {
     using RoundSignatures for RoundClaim;
     using RoundSignatures for Delivery;
+    using RoundSignatures for Roster;
     using RoundSignatures for SignedClaim;
     using RoundSignatures for SignedHead;
 
@@ -46,11 +48,13 @@ contract RoundDemands is TimedDemands {
     event RosterDemanded(bytes32 indexed id, bytes32 indexed content, SignedClaim signed);
     /// @notice The entry of a claim that the keeper has acknowledged is demanded from it.
     event EntryDemanded(bytes32 indexed id, bytes32 indexed content, address worker, SignedClaim signed);
+    /// @notice The entry of a roster that the keeper has signed is demanded from it.
+    event RosterEntryDemanded(bytes32 indexed id, bytes32 indexed content, uint64 round, bytes32 document);
     /// @notice A consistency path between two of its heads is demanded from the keeper.
     event PathDemanded(bytes32 indexed id, bytes32 indexed content, SignedHead older, SignedHead newer);
     /// @notice The length of its log is demanded from the keeper: `worker` has gone.
     event LengthDemanded(bytes32 indexed id, bytes32 indexed content, address worker);
-    /// @notice The answer to a demand for an entry: a head that holds it.
+    /// @notice The answer to a demand for an entry, of a claim or of a roster's document: a head that holds it.
     event EntryShown(bytes32 indexed id, bytes32 indexed claim, uint64 index, SignedHead head);
     /// @notice The answer to a demand for the length of the log.
     event LengthShown(bytes32 indexed id, address indexed worker, SignedHead head);
@@ -142,6 +146,35 @@ contract RoundDemands is TimedDemands {
         _requireLogged(d.id, logged, claim, worker);
         emit EntryShown(d.id, claim, logged.index, logged.head);
         _answer(d, _entryContent(claim, worker), d.bond);
+    }
+
+    /// @notice Demands the entry of a roster that the keeper has signed, wherever it was shown. In one that the log
+    /// doesn't have, who has gone would sign on, and nobody would answer for it (`RoundEvidence.showUnstakedMember`).
+    function demandRosterEntry(
+        bytes32 id,
+        uint64 round,
+        bytes32 document,
+        bytes calldata signature,
+        uint256 mostBond
+    ) external returns (bytes32 key) {
+        PlanTerms memory t = bonds.terms(id);
+        bytes32 roster = Roster(id, round, document).digest();
+        _requireSigner(RoundSignatures.signer(roster, signature), t.coordinator);
+        bytes32 content = _entryContent(roster, t.coordinator);
+        emit RosterEntryDemanded(id, content, round, document);
+        return _demand(t, id, t.coordinator, content, mostBond, ANSWER_GAS);
+    }
+
+    /// @notice Shows it under a head of the keeper. Anybody, for the keeper.
+    function answerRosterEntry(RoundDemand calldata d, uint64 round, bytes32 document, LoggedEntry calldata logged)
+        external
+    {
+        // An entry that hides it would be no evidence.
+        if (SignedText.documentOf(logged.entry) != document) revert RosterMembers.OtherRoster(document);
+        bytes32 roster = Roster(d.id, round, document).digest();
+        _requireLogged(d.id, logged, roster, d.accused);
+        emit EntryShown(d.id, document, logged.index, logged.head);
+        _answer(d, _entryContent(roster, d.accused), d.bond);
     }
 
     /// @notice Demands that a head is shown to extend another one.

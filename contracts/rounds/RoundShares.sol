@@ -128,7 +128,7 @@ contract RoundShares is ISettlements, TimedDemands {
         if (block.timestamp > s.linesUntil) revert DeadlinePassed(s.linesUntil);
         address worker = _party();
         PlanTerms memory t = bonds.terms(id);
-        _requireStaying(id, worker, s.closes + t.answerWindow + t.lineWindow);
+        bonds.requireStaying(id, worker, s.closes + t.answerWindow + t.lineWindow);
         Line storage line = _lines[id][number][worker];
         if (line.count != 0) revert BadLine(line.count);
         Ownership storage owned = _owned[id][worker];
@@ -197,10 +197,13 @@ contract RoundShares is ISettlements, TimedDemands {
             emit LineVoid(id, number, worker);
             return;
         }
-        uint64 closes = s.closes > b.quiet ? s.closes : b.quiet;
+        PlanTerms memory t = bonds.terms(id);
+        // What is demanded of what the last answer about the line has shown can be answered, and refuted; else a demand
+        // in each window would delay it for ever.
+        uint64 closes = s.closes + 2 * (t.answerWindow + t.lineWindow);
+        if (b.quiet < closes) closes = s.closes > b.quiet ? s.closes : b.quiet;
         if (block.timestamp <= closes) revert DeadlineNotPassed(closes);
         if (b.open != 0 && !isSlashed) revert IWorkerBonds.AccusationsOpen(b.open);
-        PlanTerms memory t = bonds.terms(id);
         uint256 amount = payOf(t.pay, line.units, s.units > t.work ? s.units : t.work) - line.paid;
         if (amount == 0 && line.isOwned) revert NothingToSettle();
         if (!line.isOwned) {
@@ -278,13 +281,6 @@ contract RoundShares is ISettlements, TimedDemands {
         }
         if (units >= TermsRules.MAX_AMOUNT) revert BadLine(claims.length);
         return (units, next);
-    }
-
-    /// @dev Reverts unless the worker can be accused until then: the last claim that it shows can be refuted.
-    function _requireStaying(bytes32 id, address worker, uint64 until) private view {
-        WorkerBond memory b = bonds.bond(id, worker);
-        bool stays = b.standing == Standing.Joined || (b.standing == Standing.Leaving && b.until >= until);
-        if (!stays) revert IWorkerBonds.WrongStanding(worker, b.standing);
     }
 
     function _payRemainder(bytes32 id, uint32 number, address receiver, uint256 amount) private {

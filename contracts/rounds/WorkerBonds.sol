@@ -75,6 +75,8 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         // The keeper answers for its log until everybody could count its work.
         if (worker == t.coordinator && shares.settlements(id) < t.settlements) revert SettlementsAhead(id);
         (b.standing, b.until) = (Standing.Leaving, uint64(block.timestamp) + t.leaveDelay);
+        // What is demanded until then can be answered and refuted; demands behind that keep nobody.
+        b.last = b.until + t.answerWindow + t.lineWindow;
         emit LeaveStarted(id, worker, b.until);
     }
 
@@ -103,7 +105,7 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         emit Accused(id, worker, --b.open);
         if (!answered) return;
         b.quiet = uint64(block.timestamp) + _terms[id].lineWindow;
-        if (b.standing == Standing.Leaving && b.until < b.quiet) b.until = b.quiet;
+        if (b.standing == Standing.Leaving && b.until < b.quiet) b.until = b.quiet < b.last ? b.quiet : b.last;
     }
 
     /// @inheritdoc IWorkerBonds
@@ -136,6 +138,13 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
         if (isLate || (b.standing != Standing.Joined && b.standing != Standing.Leaving)) {
             revert WrongStanding(worker, b.standing);
         }
+    }
+
+    /// @inheritdoc IWorkerBonds
+    function requireStaying(bytes32 id, address worker, uint64 until) external view {
+        WorkerBond storage b = _bonds[id][worker];
+        bool stays = b.standing == Standing.Joined || (b.standing == Standing.Leaving && b.until >= until);
+        if (!stays) revert WrongStanding(worker, b.standing);
     }
 
     /// @inheritdoc IWorkerBonds

@@ -70,7 +70,7 @@ def decoupled_plan(store: Store, options: Decoupled, coordinator: str, nonce: by
     at = local.names.constants.index("order")
     data = [[*local.constants[:at], to_words("order", order), *local.constants[at + 1 :]] for order in orders]
     of_local = {slot: newest.get(slot, ALWAYS) for slot in local.names.slots}
-    builder.phase(LOCAL, local, of_local, data=data, steps=options.steps)
+    builder.phase(LOCAL, local, of_local, data=data, steps=options.steps, units=options.steps)
     of_message = {
         **{f"before.{name}": newest[name] for name in weights},
         **{f"after.{name}": From(LOCAL, name) for name in weights},

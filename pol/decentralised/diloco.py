@@ -57,7 +57,8 @@ def diloco_plan(store: Store, options: DiLoCo, coordinator: str, nonce: bytes) -
         else From(LOCAL, slot, lag=1, starts=True)
         for slot in local.capture.names.slots
     }
-    builder.phase(LOCAL, local.capture, of_local, data=local.data, steps=options.steps)
+    # All members sign the same merge, and a message is little work: steps are what counts.
+    builder.phase(LOCAL, local.capture, of_local, data=local.data, steps=options.steps, units=options.steps)
     message = message_step(weights)
     of_message = {
         **{f"before.{name}": From(MERGE, name, lag=1, starts=True, inherits=True) for name in weights},

@@ -85,7 +85,7 @@ def dipaco_plan(store: Store, options: DiPaCo, coordinator: str, nonce: bytes) -
         for level, module in zip(LEVELS, modules_of(path), strict=True):
             sources[level] = From(merge(level, module), "weights", lag=1, starts=True)
         sources |= {"rows": From(SHARD, "rows"), "loss": ALWAYS}
-        builder.phase(local(path), step, sources, steps=options.steps, author=f"member:{path}")
+        builder.phase(local(path), step, sources, steps=options.steps, author=f"member:{path}", units=options.steps)
     for stage, level in zip(stages, LEVELS, strict=True):
         merged = merge_step(stage.vector(), options)
         for module in range(SIDES):

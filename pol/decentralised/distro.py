@@ -57,9 +57,8 @@ def distro_plan(store: Store, options: DisTrO, coordinator: str, nonce: bytes) -
     at = step.names.constants.index("order")
     data = [[*step.constants[:at], to_words("order", order), *step.constants[at + 1 :]] for order in orders]
     of_weights = {name: From(MERGE, name, lag=1, starts=True, inherits=True) for name in weights}
-    builder.phase(
-        STEP, step, {**of_weights, "momentum": From(STEP, "momentum", lag=1, starts=True), "message": ALWAYS}, data=data
-    )
+    of_step = {**of_weights, "momentum": From(STEP, "momentum", lag=1, starts=True), "message": ALWAYS}
+    builder.phase(STEP, step, of_step, data=data, units=1)
     for members in options.sizes:
         received = {f"message.{k}": From(STEP, "message", f"member:{k}") for k in range(members)}
         builder.phase(MERGE, merge_step(weights, members, options), {**of_weights, **received}, members=members)

@@ -44,7 +44,9 @@ def lofi_plan(
     local = local_training(options.shape, options.rows, orders, options.rate, base)
     builder = PlanBuilder(store)
     tuned = {slot: From(TUNED, slot, "part", starts=True) for slot in local.capture.names.slots}
-    builder.phase(TUNED, local.capture, tuned, data=local.data, steps=options.steps, parts=options.parts)
+    builder.phase(
+        TUNED, local.capture, tuned, data=local.data, steps=options.steps, parts=options.parts, units=options.steps
+    )
     sent = {f"{name}.{k}": From(TUNED, name, f"member:{k}") for k in range(options.seats) for name in local.weights}
     mean = mean_step(local.weights, options.seats)
     builder.phase(MEAN, mean, {**dict.fromkeys(local.weights, ALWAYS), **sent}, members=options.seats)

@@ -59,7 +59,7 @@ def noloco_plan(store: Store, options: NoLoCo, coordinator: str, nonce: bytes) -
         slot: before[slot] if slot in names else From(LOCAL, slot, lag=1, starts=True)
         for slot in local.capture.names.slots
     }
-    builder.phase(LOCAL, local.capture, of_local, data=local.data, steps=options.steps)
+    builder.phase(LOCAL, local.capture, of_local, data=local.data, steps=options.steps, units=options.steps)
     of_message = {
         **{f"before.{name}": before[name] for name in names},
         **{f"after.{name}": From(LOCAL, name) for name in names},

@@ -81,7 +81,7 @@ def private_plan(
     data = [seat_constants(step, options, seat, drawn[seat]) for seat in range(options.seats)]
     merged = {name: From(MERGE, name, lag=1, starts=True, inherits=True) for name in weights}
     builder = PlanBuilder(store, vaults)
-    builder.phase(PRIVATE, step, merged, data=data, steps=options.steps)
+    builder.phase(PRIVATE, step, merged, data=data, steps=options.steps, units=options.steps)
     for members in options.sizes:
         received = {f"{name}.{k}": From(PRIVATE, name, f"member:{k}") for k in range(members) for name in weights}
         builder.phase(MERGE, mean_step(weights, members), {**merged, **received}, members=members)

@@ -15,7 +15,6 @@ from pol.chain.rounds.round_contracts import RoundContracts
 from pol.chain.rounds.worker_bonds import Standing
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_header
-from pol.decentralised.diloco import LOCAL
 from pol.decentralised.processes.local_processes import local_secret
 from pol.demo.funding import ETHER, fund
 from pol.demo.lying_players import JumpingTrace
@@ -134,9 +133,7 @@ def stake_rounds(connection: Connection, plan: RoundsPlan, seed: int, coordinato
     contracts = deploy_rounds(named["submitter"], NOBODY)
     for wallet in paying:
         contracts.vault.deposit(wallet, DEPOSIT)
-    # All members sign the same merge, and a message is little work: steps are what counts.
-    units = [phase.steps if phase.name == LOCAL else 0 for phase in plan.phases]
-    plan_id = contracts.bonds.register(named["submitter"], PlanTerms.of(PlanCommitment.of(plan, units), MONEY))
+    plan_id = contracts.bonds.register(named["submitter"], PlanTerms.of(PlanCommitment.of(plan), MONEY))
     for wallet in staked:
         contracts.bonds.join(wallet, plan_id)
     by_name = {wallet.address.lower(): wallet for wallet in staked}

@@ -1,21 +1,26 @@
 """An intent has at most one effect: on nodes that lag, lose answers and reorganize, and in killed processes."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import combinations, product
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 from eth_utils.conversions import to_hex
 from hexbytes import HexBytes
-from manual_node import COUNTER, ONCE, Pool, count, pool
+from manual_node import COUNTER, KEY, ONCE, Pool, count, pool
 
 from anvil_node import anvil_node
 from misbehaving_nodes import Pass, Raw, gateway
 from pol.chain.account.gas_fees import GWEI
+from pol.chain.account.outbox import STRANGER
 from pol.chain.account.outbox_journal import IntentState, OutgoingCall, SqliteJournal
 from pol.chain.account.wallet import Wallet
+from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 
 GENESIS = b"\x01" * 32
@@ -253,6 +258,77 @@ def test_two_commands_of_one_key_come_one_after_the_other(tmp_path: Path, monkey
         first, second = node.wallet(), node.wallet()
         with first.once(), pytest.raises(OperationalError, match="another process works with this key"), second.once():
             pass
+
+
+@contextmanager
+def late_node(seconds: float) -> Iterator[str]:
+    """A node with a block every fifth of a second that gives receipts so long after it has got a transaction."""
+    sent: dict[str, float] = {}
+
+    def manner(method: str, params: list[Any], node: Pass) -> Any:
+        answer = node(method, params)
+        if method == "eth_sendRawTransaction" and isinstance(answer, str):
+            sent[answer] = time.monotonic()
+        late = method == "eth_getTransactionReceipt" and time.monotonic() < sent.get(params[0], 0) + seconds
+        return None if late else answer
+
+    with anvil_node("--block-time", "0.2") as url, gateway(url, manner) as proxy:
+        yield proxy.url
+
+
+@pytest.mark.parametrize("data", [b"\x01", b"\x02"], ids=["the same call", "another call"])
+def test_a_process_and_commands_with_one_key_take_turns(
+    data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None loses a nonce to the other and waits until that is deep; nor is one transaction the effect of both."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with late_node(0.5) as url:
+        node = Pool(url)
+        told: list[str] = []
+        begin = Barrier(2)
+
+        def wallet() -> Wallet:
+            return Wallet.create(Connection.to(url), KEY, tell=told.append)
+
+        def process() -> None:
+            running = wallet()
+            running.keep(SqliteJournal.of(running.connection, running.address, tmp_path / "data"), told.append)
+            for _ in range(3):
+                begin.wait()
+                count(running)
+
+        def commands() -> None:
+            for _ in range(3):
+                command = wallet()
+                begin.wait()
+                with command.once():
+                    command.send_data(COUNTER, data, "count")
+
+        node.order("anvil_setBalance", wallet().address, hex(10**20))
+        with ThreadPoolExecutor(2) as threads:
+            for ran in [threads.submit(process), threads.submit(commands)]:
+                ran.result(timeout=120)
+        assert (node.counted(), node.nonce(wallet()), told) == (6, 6, [])
+
+
+def test_a_turn_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command sends nothing beside it; a process, whose clocks run, goes on and says so."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pool() as node:
+        stopped, command, process = (node.wallet() for _ in range(3))
+        journal = SqliteJournal.of(node.connection, stopped.address, tmp_path / "other")
+        assert journal.turn is not None
+        assert journal.turn.take()
+        with pytest.raises(OperationalError, match="so count wasn't sent: try again when"), command.once():
+            count(command)
+        process.keep(SqliteJournal.of(node.connection, process.address, tmp_path / "data"), node.told.append)
+        count(process)
+        assert (node.counted(), node.nonce(process), node.told) == (1, 1, [STRANGER])
+        journal.close()
+        with command.once():
+            count(command)
+        count(process)
+        assert (node.counted(), node.nonce(process), node.told) == (3, 3, [STRANGER])
 
 
 def test_a_call_that_failed_in_a_block_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,27 @@
 """Looks at whole logs on a real node: what can't be seen, what comes first, and what an open objection holds up."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from log_market import EXACT, INTERVAL, JUMP, Hidden, Seer, honest, jumped, leave, not_drawn, run, sitting
 from role_market import Town, acts, disclosed, waits
+from test_objections import LyingSolver, wrong_bit
 
+from pol.arithmetic.primitives import Words
+from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status
+from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
+from pol.execution.cpu import on_all_cores
+from pol.execution.executor import Executor
+from pol.graph.step_program import StepProgram
+from pol.roles.party.attentive_executors import attentive
 from pol.roles.party.data_availability import answer_demands
 from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN
+from pol.roles.process import attention
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
 from pol.roles.verifier.verifier_decisions import next_of_verifier
@@ -147,6 +157,35 @@ def test_own_disputes_concern_a_whistleblower_while_a_verdict_is_watched(town: T
     verifier.verify(task_id)
     assert seer.market.registry.task(task_id).status is Status.WATCHED
     assert run(seer, next_of_whistleblower)[:2] == ["claim a timeout", "reclaim"]
+
+
+def test_a_long_look_at_one_log_costs_no_dispute_about_another(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver moves while the whistleblower replays a segment, whose steps take longer than its clock."""
+    monkeypatch.setattr(attention, "LOOK", 0.0)
+    other, task_id = honest(town, EXACT), jumped(town, EXACT, wrong_bit)
+    solver, seer = town.join(LyingSolver, "t"), town.join(Whistleblower, "w")
+    connection = Connection.to(town.connection.name)  # knows nothing of what the whistleblower has read
+    found = seer.examine_segment(task_id, JUMP)
+    assert found is not None
+    number, game = seer.object(task_id, found), seer.market.objection_game  # type: ignore[arg-type]  # it is false
+    clock, passing = seer.market.registry.terms(task_id).clock, iter([0.3, 0.45, 0.45])
+
+    def slow(program: StepProgram, constants: Sequence[Words]) -> Executor:
+        return attentive(on_all_cores, lambda: step(next(passing)))(program, constants)
+
+    def step(part: float) -> None:
+        if part == 0.3:
+            assert solver.session(task_id, number, Matter.OBJECTION).advance()
+        connection.wait_until(connection.now() + int(part * clock))
+
+    seer._suspects[seer._log_of(other)] = (not_drawn(seer, other)[0],)
+    seer.executors, seer.paces[other] = slow, 0.0
+    process = Process(seer, next_of_whistleblower)
+    monkeypatch.setattr(process, "tasks", lambda: [other])
+    (taken,) = process.turn()
+    assert (taken.verb, taken.result) == ("replay a segment", DecisionResult.DONE), taken
+    assert list(passing) == []
+    assert game.deadline(number) > connection.now()
 
 
 def test_what_the_contract_would_refuse_is_said_before_any_replay(town: Town) -> None:

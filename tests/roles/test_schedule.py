@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, permutations
+from math import inf
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from role_market import EXACT, OFFER, Town, acts, seated_with_duty, submitted, until_proof, waits
+from role_market import EXACT, OFFER, Town, acts, disclosed, seated_with_duty, submitted, until_proof, waits
 
 from pol.arithmetic.primitives import Words
 from pol.chain.desks.task_registry import Status
@@ -16,11 +17,13 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.execution.executor import Executor
 from pol.graph.step_program import StepProgram
+from pol.roles.party.attentive_executors import attentive
 from pol.roles.process import attention, schedule
-from pol.roles.process.attention import attentive
+from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.schedule import Job, late_job
 from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
@@ -105,6 +108,20 @@ def test_a_verdict_that_takes_longer_than_it_should_costs_no_other_seat(
 
 
 @pytest.mark.long
+def test_one_model_from_a_slow_server_leaves_time_to_demand_another(town: Town) -> None:
+    """A submitter pays for what it hasn't demanded before the verdict is settled."""
+    first, second = (until_proof(town, EXACT) for _ in range(2))
+    verifier, submitter = town.join(Verifier, "v"), town.join(Submitter, "s")
+    assert reading_seconds(submitter, second) == inf
+    seated_with_duty(verifier, first, forced=False)
+    verifier.verify(first)
+    disclosed(verifier, first)
+    left = submitter.market.registry.task(first).deadline - town.connection.now()
+    assert reading_seconds(submitter, second) == left / 2
+    assert reading_seconds(submitter, first) == inf
+
+
+@pytest.mark.long
 def test_a_training_that_this_party_will_win_counts_before_and_after_the_reveal(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +150,7 @@ def test_a_seat_that_this_party_cant_take_costs_it_no_gas(town: Town) -> None:
     town.connection.wait_for_block(poor.market.seats.seating(task_id).round + 1)
     missing = poor.market.registry.terms(task_id).verifier_stake - 7
     deciders = ((poor, next_of_verifier), (bare, next_of_verifier), (submitter, next_of_submitter))
-    found = [decide(role, task_id) for role, decide in deciders]  # type: ignore[operator]  # each its own kind
+    found = [decide(role, task_id) for role, decide in deciders]  # type: ignore[arg-type]  # each its own kind
     assert [getattr(decision, "mend", None) for decision in found] == [
         f"pol stake deposit {missing}wei",
         "pol stake enrol",

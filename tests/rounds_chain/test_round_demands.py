@@ -10,7 +10,7 @@ from pol.chain.rounds.round_demands import RoundDemand
 from pol.chain.rounds.signed_structs import claim_struct, logged_entry, member_proof
 from pol.chain.rounds.worker_bonds import Standing
 from pol.errors import ProtocolError
-from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, encode_entry
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry, encode_entry
 from pol.rounds.roster import SHOWN_LIMIT, Member
 from pol.rounds.round_claim import BoundSlot, RoundClaim, sources_root, start_of
 
@@ -263,6 +263,26 @@ def test_an_entry_is_shown(toy: ToyRounds) -> None:
     (shown,) = demands.events("EntryShown")
     assert shown["index"] == 3
     toy.check_books()
+
+
+def test_a_roster_is_in_the_log_or_the_keeper_slashed(toy: ToyRounds) -> None:
+    """One beside the log may have members that have gone: nobody answers for them."""
+    demands, challenger = toy.contracts.demands, toy.wallets["challenger"]
+    roster, (head, log, entries) = toy.rosters[0], toy.log()
+    entry = RosterEntry(roster.document.hex(), toy.keys["keeper"].sign(roster.digest))
+    data = [*map(encode_entry, entries), encode_entry(entry)]
+    with pytest.raises(Reverted, match="OtherSigner"):
+        demands.demand_roster_entry(challenger, toy.plan_id, roster, toy.keys["ann"].sign(roster.digest))
+    demand = demands.demand_roster_entry(challenger, toy.plan_id, roster, entry.signature)
+    about = (demand, roster.round, roster.document)
+    other = logged_entry(entries[0], 0, head, log.inclusion(0))
+    with pytest.raises(Reverted, match="OtherText"):
+        demands.answer_roster_entry(toy.wallets["keeper"], *about, other)
+    head, log = toy.head(data)
+    logged = logged_entry(entry, len(entries), head, log.inclusion(len(entries)))
+    demands.answer_roster_entry(toy.wallets["keeper"], *about, logged)
+    before = toy.free("challenger")
+    expire(toy, demands.demand_roster_entry(challenger, toy.plan_id, roster, entry.signature), "keeper", before)
 
 
 def test_a_path_is_shown_or_the_keeper_slashed(toy: ToyRounds) -> None:

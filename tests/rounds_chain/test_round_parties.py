@@ -37,13 +37,11 @@ from pol.roles.rounds.pay_state import pay_state
 from pol.roles.rounds.round_decisions import next_of_rounds
 from pol.roles.rounds.round_party import PlanProcess, RoundParty
 from pol.rounds.log.journaled_keeper import JournaledKeeper
-from pol.rounds.log.log_entries import Change, DeliveryEntry, MembershipEntry, RosterEntry
+from pol.rounds.log.log_entries import PAGE, Change, DeliveryEntry, MembershipEntry, RosterEntry
 from pol.rounds.log.rounds_log import HEAD, LogHead, LogKeeper
 from pol.rounds.log.worker_journal import WorkerJournal, journal_name
 from pol.rounds.roster import Member, Roster
 from pol.training.storage.store import Store
-
-PHASES = {"step": UNITS[STEP], "gossip": UNITS[GOSSIP]}
 
 
 @dataclass
@@ -54,7 +52,8 @@ class Trained:
     folder: Path
 
     def __post_init__(self) -> None:
-        shutil.copytree(self.toy.authors["ann"].store.url.removeprefix("file://"), self.folder / "store")
+        made = self.toy.authors["ann"].store.url.removeprefix("file://")  # other tests may have published a log there
+        shutil.copytree(made, self.folder / "store", ignore=shutil.ignore_patterns(HEAD))
         self.store = Store(f"file://{self.folder}/store")
         self.contracts = RoundContracts.at(self.toy.connection, self.addresses, 0)
 
@@ -84,7 +83,7 @@ class Trained:
         """A party, started again with what its folder has."""
         secret = keccak256(b"rounds " + name.encode())
         about = (self.toy.connection, self.contracts, secret, settings.pop("store", self.store).url, self.toy.plan_id)
-        return RoundParty(*about, self.folder / name, PHASES, keeps=name == "keeper", executors=executor_of, **settings)
+        return RoundParty(*about, self.folder / name, keeps=name == "keeper", executors=executor_of, **settings)
 
     def turns(self, role: RoundParty, count: int = 1, mode: Mode = Mode.PROPOSE) -> list[LoggedDecision]:
         """Turns of its process, until nothing is done."""
@@ -136,6 +135,24 @@ def test_a_worker_answers_demands_without_the_store(trained: Trained) -> None:
     toy.check_books()
 
 
+def test_a_log_that_grows_is_kept_whole(trained: Trained) -> None:
+    """Its newest pages alone are read at each head, also behind one whose last page was full; and none is lost."""
+    toy, role = trained.toy, trained.party("ann")
+    training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
+    for size in (PAGE, PAGE + 1, 2 * PAGE + 9):
+        while len(training) < size:
+            notice = MembershipEntry.signed(toy.keys["bob"], toy.plan.digest, len(training), Change.HEARTBEAT)
+            training.append(notice, 1)
+        training.publish([])
+        role.refresh()
+        assert (role.kept.head and role.kept.head.size, role.problems) == (size, [])
+    shutil.rmtree(trained.folder / "store")
+    again = trained.party("ann").kept
+    assert again.logged.entries == role.kept.logged.entries
+    assert again.log.root() == role.kept.log.root()
+    assert (again.logged.claims, again.logged.rosters) == (role.kept.logged.claims, role.kept.logged.rosters)
+
+
 def test_a_settlement_ends_and_pays(trained: Trained) -> None:
     """The keeper opens, workers post and are paid, a counted claim is shown; all is closed, and the workers leave."""
     toy, shares = trained.toy, trained.contracts.shares
@@ -160,7 +177,7 @@ def test_a_settlement_ends_and_pays(trained: Trained) -> None:
     assert pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address).state == "due"
     assert trained.until_idle(parties["ann"]) == ["settle a line"]
     assert trained.until_idle(parties["keeper"]) == ["settle a line"]
-    expected = settle_work(MONEY.pay, MONEY.work, dict.fromkeys(WORKERS, sum(PHASES.values())))
+    expected = settle_work(MONEY.pay, MONEY.work, dict.fromkeys(WORKERS, sum(UNITS)))
     assert toy.free("ann") - before["ann"] == expected.paid["ann"]
     assert toy.free("bob") - before["bob"] == expected.paid["bob"] + earned
     state = pay_state(trained.contracts, toy.plan_id, 0, toy.wallets["ann"].address)
@@ -235,18 +252,20 @@ def test_a_worker_defends_its_claim(trained: Trained) -> None:
 
 
 def test_a_keeper_answers_for_its_log(trained: Trained) -> None:
-    """An entry behind a receipt, and the way from one head to a longer one."""
+    """An entry behind a receipt, that of a roster, and the way from one head to a longer one."""
     toy, desk, asks = trained.toy, trained.contracts.demands, trained.toy.wallets["challenger"]
     first = LogHead.decode(trained.store.read(HEAD))
     keeper = trained.party("keeper")
     training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
-    training.append(trained.signed(toy.rosters[1]), 1)
+    roster = trained.signed(toy.rosters[1])
+    training.append(roster, 1)
     training.publish([])
     entry = toy.made["ann", MERGE].entry
     receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 0, entry.claim.digest)
     desk.demand_entry(asks, toy.plan_id, receipt, entry)
     desk.demand_path(asks, toy.plan_id, first, LogHead.decode(trained.store.read(HEAD)))
-    assert trained.until_idle(keeper) == ["answer a demand"] * 2
+    desk.demand_roster_entry(asks, toy.plan_id, toy.rosters[1], roster.signature)
+    assert trained.until_idle(keeper) == ["answer a demand"] * 3
     assert trained.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).open == 0
 
 
@@ -361,18 +380,7 @@ def test_the_stake_comes_behind_the_check(trained: Trained) -> None:
             trained.store.url,
             toy.plan_id,
             trained.folder / "x",
-            PHASES,
             keeps=True,
-        )
-    with pytest.raises(ProtocolError, match="other units of its phases than step=7"):
-        RoundParty(
-            toy.connection,
-            trained.contracts,
-            toy.wallets["ann"].signer,
-            trained.store.url,
-            toy.plan_id,
-            trained.folder / "x",
-            {"step": 7},
         )
 
 
@@ -409,8 +417,7 @@ class Operated:
         return done.stdout if code == 0 else done.stderr
 
     def start(self, kind: str, name: str, *words: str) -> subprocess.Popen[str]:
-        units = [word for phase, number in PHASES.items() for word in ("--units", f"{phase}={number}")]
-        command = self.command("run", kind, "--poll", "0.2", "--json", *units, *words, name=name)
+        command = self.command("run", kind, "--poll", "0.2", "--json", *words, name=name)
         self.processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self.keys))
         return self.processes[-1]
 
@@ -445,7 +452,6 @@ def test_processes_answer_are_killed_and_go_on(trained: Trained, operated: Opera
         return dict(json.loads(operated.pol("explain", ann, "--settlement", "0", "--json", *plan, store=False)))
 
     assert "is not the coordinator" in operated.pol("run", "keeper", *plan, name="ann", code=1)
-    assert "--units" in operated.pol("run", "worker", *plan, name="ann", code=1)
     worker = operated.start("worker", "ann")
     started = until(worker, "start")
     assert (started["standing"], started["claims"], started["problems"]) == ("joined", 3, [])

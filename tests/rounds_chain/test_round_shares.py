@@ -17,6 +17,7 @@ from pol.errors import ProtocolError
 from pol.incentives.work_shares import MAX_LINE, CountedClaim, encode_line, pay_of, settle_work
 from pol.rounds.log.log_entries import ClaimEntry, encode_entry
 from pol.rounds.log.rounds_log import load_plan
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import SHOWN_LIMIT, Member, Roster
 
 WORK = UNITS[STEP] + UNITS[GOSSIP]
@@ -98,20 +99,30 @@ def test_all_that_is_signed_names_the_registration(toy: ToyRounds) -> None:
 def test_variants_of_a_phase_do_not_count(toy: ToyRounds) -> None:
     """No contract knows the size of a roster: who made a claim of each would be paid for both."""
     step, *others = toy.plan.phases
-    plan = replace(toy.plan, phases=(replace(step, members=2), replace(step, members=3), *others))
     with pytest.raises(ProtocolError, match="has variants for sizes of rosters and counts"):
-        PlanCommitment.of(plan, (0, 100, 0, 10))
-    PlanCommitment.of(plan, (0, 0, 0, 10))
+        replace(toy.plan, phases=(replace(step, members=2, units=0), replace(step, members=3), *others))
+    step = replace(step, units=0)
+    replace(toy.plan, phases=(replace(step, members=2), replace(step, members=3), *others))
+
+
+def test_what_claims_count_for_is_in_the_document(toy: ToyRounds) -> None:
+    """A reader of the plan computes the shares, and joins no registration with others."""
+    plan, terms = RoundsPlan.decode(toy.plan.encode()), toy.contracts.bonds.terms(toy.plan_id)
+    assert tuple(phase.units for phase in plan.phases) == UNITS
+    step, *others = plan.phases
+    other = PlanCommitment.of(replace(plan, phases=(replace(step, units=7), *others)))
+    with pytest.raises(ProtocolError, match="something else than the plan's document"):
+        require_terms(replace(terms, phases=other.root), PlanCommitment.of(plan))
 
 
 def test_a_plan_that_no_court_or_line_can_hold_is_refused(toy: ToyRounds) -> None:
     step, *others = toy.plan.phases
     least = (1 << 32) // toy.plan.rounds
-    PlanCommitment.of(replace(toy.plan, phases=(replace(step, steps=least), *others)), UNITS)
+    PlanCommitment.of(replace(toy.plan, phases=(replace(step, steps=least), *others)))
     with pytest.raises(ProtocolError, match="no court decides"):
-        PlanCommitment.of(replace(toy.plan, phases=(replace(step, steps=least + 1), *others)), UNITS)
+        PlanCommitment.of(replace(toy.plan, phases=(replace(step, steps=least + 1), *others)))
     for parts in (MAX_LINE - 1, MAX_LINE):  # beside one of gossip
-        long = PlanCommitment.of(replace(toy.plan, phases=(replace(step, parts=parts), *others)), UNITS)
+        long = PlanCommitment.of(replace(toy.plan, phases=(replace(step, parts=parts), *others)))
         if parts < MAX_LINE:
             PlanTerms.of(long, MONEY)
             continue

@@ -103,12 +103,12 @@ def build_plan(store: Store, coordinator: str) -> RoundsPlan:
         "position": From("merge", "first", "own", lag=1, starts=True, inherits=True),
         "velocity": From("step", "velocity", "own", lag=1, starts=True),
     }
-    builder.phase("step", step, step_sources, data=data, steps=4)
+    builder.phase("step", step, step_sources, data=data, steps=4, units=UNITS[STEP])
     merge_sources = {"first": From("step", "position", "member:0"), "second": From("step", "position", "member:1")}
     builder.phase("merge", merge, merge_sources)
     gossip_sources = {name: From("step", "position", of) for name, of in GIVEN.items()}
     gossip_sources["late"] = From("step", "position", "arrival:0", lag=2, starts=True)
-    builder.phase("gossip", gossip, gossip_sources)
+    builder.phase("gossip", gossip, gossip_sources, units=UNITS[GOSSIP])
     return builder.build("toy", coordinator, b"\x05" * 32, 3)
 
 
@@ -147,13 +147,13 @@ class ToyRounds:
         """The same parties in a plan whose steps have an author; it pays nothing, so there may be many of them."""
         bonds, (step, *others) = self.contracts.bonds, self.plan.phases
         plan = replace(self.plan, registration=b"", phases=(replace(step, author=author, parts=parts), *others))
-        terms = PlanTerms.of(PlanCommitment.of(plan, UNITS), replace(MONEY, pay=0))
+        terms = PlanTerms.of(PlanCommitment.of(plan), replace(MONEY, pay=0))
         plan_id = bonds.register(self.wallets["submitter"], terms)
         for name in ("keeper", *WORKERS):
             bonds.join(self.wallets[name], plan_id)
         plan = replace(plan, registration=bonds.registration(plan_id))
         rosters = tuple(replace(roster, plan=plan_id) for roster in self.rosters)
-        return replace(self, commitment=PlanCommitment.of(plan, UNITS), plan_id=plan_id, rosters=rosters)
+        return replace(self, commitment=PlanCommitment.of(plan), plan_id=plan_id, rosters=rosters)
 
     def sources(self, entry: ClaimEntry) -> list[BoundSlot]:
         """The sources of a claim."""
@@ -225,7 +225,7 @@ def begin(connection: Connection, folder: Path) -> ToyRounds:
         contracts.vault.deposit(wallets[name], DEPOSIT)
     store = Store(f"file://{folder}")
     plan = build_plan(store, keys["keeper"].name)
-    commitment = PlanCommitment.of(plan, UNITS)
+    commitment = PlanCommitment.of(plan)
     plan_id = contracts.bonds.register(wallets["submitter"], PlanTerms.of(commitment, MONEY))
     registration = contracts.bonds.registration(plan_id)
     store.put(registration)

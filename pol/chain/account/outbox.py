@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from eth_typing import ChecksumAddress
@@ -85,7 +86,7 @@ class Outbox:
             OperationalError: the node fails, the money is short, or it takes too long. The transaction stays in the
                 journal; the next call resumes it, and the same call isn't sent twice.
         """
-        with self._lock, operational(f"send {call.name}"):
+        with self._sending(call.name):
             deadline = self._clock() + self.patience.timeout
             while True:
                 if done():
@@ -114,7 +115,7 @@ class Outbox:
             ProtocolError: the contract refuses it in the simulation.
             OperationalError: the node fails, or the money is short.
         """
-        with self._lock, operational(f"send {call.name}"):
+        with self._sending(call.name):
             opened = self.journal.intents(IntentState.OPEN)
             if any(call.is_of(intent) for intent in opened):
                 return
@@ -134,7 +135,7 @@ class Outbox:
 
         Call it at the start, before the chain is read. Raises as ``send``.
         """
-        with self._lock, operational("finish earlier transactions"):
+        with self._sending("earlier transactions"):
             receipts: list[TxReceipt] = []
             self._settle(self._clock() + self.patience.timeout, None, receipts)
             return receipts
@@ -155,6 +156,35 @@ class Outbox:
                 f"{budget.gas} gas at {self.policy.cap} wei; {budget.value} wei go with them{told}. Send it "
                 f"{most - held} wei"
             )
+
+    @contextmanager
+    def _sending(self, name: str) -> Iterator[None]:
+        """In this key's turn, which lasts until nothing of this outbox is under way.
+
+        Raises:
+            OperationalError: another command or process has a transaction under way for too long.
+        """
+        with self._lock, operational(f"send {name}"):
+            turn, since, pause = self.journal.turn, self._clock(), POLL_SECONDS[0]
+            while turn is not None and not turn.take():
+                if self._clock() - since <= (self.patience.timeout if turn.for_command else self.patience.seconds):
+                    self._sleep(pause)
+                    pause = min(2 * pause, POLL_SECONDS[1])
+                    continue
+                if turn.for_command:
+                    raise OperationalError(
+                        f"another process has a transaction of {self._address} under way, so {name} wasn't sent: try "
+                        "again when that is in a block, or end that process"
+                    )
+                self._tell(STRANGER)
+                turn = None
+            if turn is not None and self._expected is not None:
+                self._expected = max(self._expected, turn.next_nonce())
+            try:
+                yield
+            finally:
+                if turn is not None and not self.journal.intents(IntentState.OPEN):
+                    turn.end(self._expected)
 
     def _settle(
         self, deadline: float, call: OutgoingCall | None, receipts: list[TxReceipt] | None = None

@@ -15,6 +15,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Self
 
+from pol.chain.account.key_turn import KeyTurn
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError, reason_of
 
@@ -85,6 +86,9 @@ class OutgoingCall:
 
 class MemoryJournal:
     """Intents of one key on one chain, with their attempts; ends with the process. Keeps ``kept`` closed intents."""
+
+    turn: KeyTurn | None = None
+    """Shared with other journals of the key."""
 
     def __init__(self, kept: int = 0) -> None:
         self.kept = kept
@@ -169,11 +173,15 @@ class SqliteJournal(MemoryJournal):
         """
         with operational("read the first block"):
             genesis = bytes(connection.web3.eth.get_block(0)["hash"])
-        name = f"{connection.chain_id}-{genesis.hex()[:8]}-{address.lower()}.sqlite"
-        return cls(directory / name, genesis, tell=tell)
+        name = f"{connection.chain_id}-{genesis.hex()[:8]}-{address.lower()}"
+        journal = cls(directory / f"{name}.sqlite", genesis, tell=tell)
+        journal.turn = KeyTurn(name, for_command=cls is CommandJournal)
+        return journal
 
     def close(self) -> None:
         """Close the file for another process."""
+        if self.turn is not None:
+            self.turn.end(None)
         if self._database is not None:
             self._database.close()
             self._database = None

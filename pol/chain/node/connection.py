@@ -69,6 +69,10 @@ class Connection:
         """Within it, repeated reads are answered from a cache until something is sent."""
         return self._cache.active()
 
+    def forget(self) -> None:
+        """Forget what the cache has: time has passed."""
+        self._cache.forget()
+
     def block_number(self) -> int:
         """Number of the latest block."""
         with operational(f"read the latest block of {self.name}"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -76,8 +75,8 @@ class CommittedPhase:
     author_index: int
 
     @classmethod
-    def of(cls, phase: Phase, units: int) -> CommittedPhase:
-        """The phase of a plan; one claim counts for ``units`` of work."""
+    def of(cls, phase: Phase) -> CommittedPhase:
+        """The phase of a plan."""
         rule = phase.author_rule
         return cls(
             keccak256(phase.name.encode()),
@@ -88,7 +87,7 @@ class CommittedPhase:
             phase.parts,
             len(phase.sources),
             merkle.tree([CommittedRule.of(rule).leaf for rule in phase.sources]),
-            units,
+            phase.units,
             *((Giver[rule.kind.upper()], rule.index) if rule else (Giver.ANY, 0)),
         )
 
@@ -110,25 +109,18 @@ class PlanCommitment:
     phases: tuple[CommittedPhase, ...]
 
     @classmethod
-    def of(cls, plan: RoundsPlan, units: Sequence[int]) -> PlanCommitment:
-        """Commit to a plan. ``units`` of each phase: the work of one claim; zero where members make the same claim.
+    def of(cls, plan: RoundsPlan) -> PlanCommitment:
+        """Commit to a plan.
 
         Raises:
-            ProtocolError: not one number for each phase, a phase with variants counts, or no court decides about one.
+            ProtocolError: no court decides about a phase.
         """
-        if len(units) != len(plan.phases):
-            raise ProtocolError(f"the plan has {len(plan.phases)} phases and {len(units)} units: give one for each")
-        names = [phase.name for phase in plan.phases]
-        for name, number in zip(names, units, strict=True):
-            # No contract knows the size of a roster: who made a claim of each variant would be paid for all.
-            if number and names.count(name) > 1:
-                raise ProtocolError(f"phase {name} has variants for sizes of rosters and counts: give it 0 units")
         for phase in plan.phases:
             if plan.rounds * phase.parts * phase.steps > 1 << 32:
                 raise ProtocolError(
                     f"phase {phase.name} has more than 2^32 steps in all rounds: no court decides the last"
                 )
-        return cls(plan, tuple(map(CommittedPhase.of, plan.phases, units)))
+        return cls(plan, tuple(map(CommittedPhase.of, plan.phases)))
 
     @property
     def root(self) -> bytes:

@@ -168,6 +168,17 @@ class RoundDemands(TimedDemands):
         worker = claim_struct(entry.claim)[1]
         return self.transact(wallet, "answerEntry", astuple(demand), entry.claim.digest, worker, logged)
 
+    def demand_roster_entry(self, wallet: Wallet, plan_id: bytes, roster: Roster, signature: bytes) -> RoundDemand:
+        """Demand the entry of a roster that the keeper has signed from it. Raises as `demand_source`."""
+        about = (plan_id, roster.round, roster.document, signature, 2 * self.bond(plan_id))
+        return self._demanded(self.transact(wallet, "demandRosterEntry", *about))
+
+    def answer_roster_entry(
+        self, wallet: Wallet, demand: RoundDemand, round_: int, document: bytes, logged: Struct
+    ) -> TxReceipt:
+        """Show it (`signed_structs.logged_entry`). Raises as `answer_source`."""
+        return self.transact(wallet, "answerRosterEntry", astuple(demand), round_, document, logged)
+
     def demand_length(self, wallet: Wallet, plan_id: bytes, worker: str) -> RoundDemand:
         """Demand how long the keeper's log is, as a worker has gone. Raises as `demand_source`."""
         name = Web3.to_checksum_address(worker)

@@ -43,6 +43,8 @@ class WorkerBond:
     stake: int
     entries: int
     """Of the log, as the keeper says, when a worker that has gone was in no roster any more."""
+    last: int
+    """Of a leaving worker: the last second of ``until``, however often it has still to answer."""
 
 
 class WorkerBonds(Binding):

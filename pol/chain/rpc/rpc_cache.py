@@ -51,7 +51,11 @@ class RpcCache:
         finally:
             self._depth -= 1
             if not self._depth:
-                self._answers.clear()
+                self.forget()
+
+    def forget(self) -> None:
+        """Ask again for all that may have changed."""
+        self._answers.clear()
 
     def wrap_make_request(self, make_request: Callable[[RPCEndpoint, Any], Any]) -> Callable[[RPCEndpoint, Any], Any]:
         """`make_request` behind the cache."""
@@ -61,7 +65,7 @@ class RpcCache:
             if method not in CONSTANT and not (self._depth and method in LATEST):
                 # A transaction or an order to a test node may change every answer.
                 if method not in LATEST:
-                    self._answers.clear()
+                    self.forget()
                 return make_request(method, params)
             key = json.dumps([method, params], default=str, sort_keys=True)
             if key not in kept:

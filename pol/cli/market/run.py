@@ -88,12 +88,6 @@ GIB = 1 << 30
 @defaulted("--wrong-share", type=FiniteRange(0, 1), default=1 / 64)
 @defaulted("--work-cost", type=FiniteRange(0), default=0.0, help="Wei per work unit.")
 @click.option("--plan", metavar="ID", help="A worker's or keeper's plan, 64 digits; else that of the store's log.")
-@click.option(
-    "--units",
-    multiple=True,
-    metavar="PHASE=N",
-    help="What a claim of a phase counts for, as the plan was registered; phases without it count nothing.",
-)
 @click.option("--leave", is_flag=True, help="A worker or keeper takes its stake back as soon as nothing is open.")
 @defaulted("--fee-cap", type=click.IntRange(1), default=500, help="Gwei per unit of gas.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics and /health there.")
@@ -183,8 +177,7 @@ def _party_of_rounds(
     from pol.roles.rounds.round_party import PlanProcess, RoundParty
 
     contracts, plan_id = market.round_contracts, plan_of(options["plan"], market.store_url)
-    kept, units = folder / "rounds" / plan_id.hex()[:16], _units(options["units"])
-    about = market.connection, contracts, signs, market.store_url, plan_id, kept, units
+    about = market.connection, contracts, signs, market.store_url, plan_id, folder / "rounds" / plan_id.hex()[:16]
     role = RoundParty(*about, kind == "keeper", options["leave"], fees, executors)
     return role, partial(PlanProcess, role, next_of_rounds)
 
@@ -210,16 +203,6 @@ def _party_of_market(
         work = options["work_cost"]
         role.strategy = JoinStrategy(least=options["least_pay"], wrong=options["wrong_share"], work_cost=work)
     return role, partial(Process, role, decide)
-
-
-def _units(given: Sequence[str]) -> dict[str, int]:
-    found = dict[str, int]()
-    for text in given:
-        name, _, number = text.rpartition("=")
-        if not name or not number.isdecimal():
-            raise click.UsageError(f"--units {text}: write PHASE=N, as in local=5")
-        found[name] = int(number)
-    return found
 
 
 def _verifiers(given: Sequence[str]) -> dict[str, TrustedKey]:

@@ -9,6 +9,7 @@ from typing import Any
 from pol.chain.account.wallet import Wallet
 from pol.chain.desks.vault import StakeVault
 from pol.chain.node.connection import Connection
+from pol.roles.party.decisions import Mode
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 
@@ -19,6 +20,8 @@ class Party(ABC):
     connection: Connection
     wallet: Wallet
     store: Store
+    mode = Mode.PROPOSE
+    """How much its process does on its own."""
 
     @property
     @abstractmethod

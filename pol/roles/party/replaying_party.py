@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from pol.dispute.play.kept_traces import KeptTraces
 from pol.dispute.play.receipt_evidence import open_receipt
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component, StepProgram
+from pol.roles.party.attentive_executors import attentive
 from pol.roles.party.dispute_session import DisputeSession
 from pol.roles.party.execution_journal import ExecutionJournal, forget_executions
 from pol.roles.party.open_disputes import open_disputes
@@ -41,6 +43,18 @@ a node reads, and anybody may begin a dispute about any segment."""
 class ReplayingParty(Role):
     """A party that replays segments. Each execution is made once, however many disputes it serves."""
 
+    between: Callable[[], None] = staticmethod(lambda: None)
+    """Called between the steps of what it executes (`attentively`)."""
+
+    @property
+    def attentive(self) -> ExecutorFactory:
+        """This party's executors, which look up between two steps."""
+
+        def look() -> None:
+            self.between()  # what that is by then
+
+        return attentive(self.executors, look)
+
     @cached_property
     def _traces(self) -> KeptTraces[tuple[bytes, int, bytes]]:
         """By task, segment and the root of its first state: a task may be trained again by another solver."""
@@ -61,7 +75,7 @@ class ReplayingParty(Role):
 
     def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
         """The executor of replays: this party's own, whichever opinion is asked for."""
-        return self.executors
+        return self.attentive
 
     def trace(self, task_id: bytes, segment: int) -> SegmentTrace:
         """This party's execution of a segment, made once for as long as few others are asked for.
@@ -107,14 +121,14 @@ class ReplayingParty(Role):
         """This party's executions for disputes about the profile."""
         if task_id not in self._profile_evidence:
             task, reruns = self.task(task_id), self.market.registry.terms(task_id).rerun_count
-            self._profile_evidence[task_id] = ProfileEvidence(task, reruns, self.executors)
+            self._profile_evidence[task_id] = ProfileEvidence(task, reruns, self.attentive)
         return self._profile_evidence[task_id]
 
     def second_looks(self, task_id: bytes) -> SecondLookEvidence:
         """This party's own second looks at segments of a task."""
         if task_id not in self._second_looks:
             terms = self.market.registry.terms(task_id)
-            self._second_looks[task_id] = SecondLookEvidence(self.task(task_id), terms, self.executors)
+            self._second_looks[task_id] = SecondLookEvidence(self.task(task_id), terms, self.attentive)
         return self._second_looks[task_id]
 
     def forget(self, task_id: bytes) -> None:

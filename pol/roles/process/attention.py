@@ -1,35 +1,48 @@
-"""What a party owes about its other tasks while it works on one: between two steps it looks, and does what is due."""
+"""What a party owes about its other tasks while it executes for one: between two steps it looks, and does what is due.
+
+Decisions execute, too: a whistleblower replays before it says anything.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+from typing import Any, TypeVar
 
-from pol.arithmetic.primitives import Words
 from pol.errors import OperationalError, PolError
-from pol.execution.executor import Executor, ExecutorFactory, ResidentExecutor
-from pol.graph.step_program import StepProgram
+from pol.roles.party.decisions import Action, Decision, Mode
+from pol.roles.party.open_disputes import open_disputes
+from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import begun_tasks
+from pol.training.storage.http_files import within
 
 LOG = logging.getLogger(__name__)
 LOOK = 30.0
 """Seconds of work after which a party looks at its other tasks, between two steps."""
-STEPS = {"run", "advance", "watch", "advance_resident"}
 
 
 def attend(role: Role, besides: bytes, fulfill: Callable[[bytes], object]) -> None:
     """Fulfill what this party owes about its other tasks. Whatever fails is logged, and the rest is done."""
+    if role.mode < Mode.DEFEND:
+        return
+    role.connection.forget()  # what was read before the work is old
     try:
-        tasks = [task_id for task_id in begun_tasks(role) if task_id != besides]
+        disputed = (each.task_id for each in open_disputes(role))
+        tasks = dict.fromkeys((*begun_tasks(role), *disputed, *role.examined()))
     except OperationalError as error:
         LOG.error("couldn't look at other tasks: %s", error)
         return
     for task_id in tasks:
+        if task_id == besides:
+            continue
         try:
-            with role.about(task_id):
+            # The time for reading may be over: it was that of the work.
+            with role.about(task_id), within(MINUTE, at_least=True):
                 fulfill(task_id)
         except Exception as error:  # noqa: BLE001  # whatever it is, clocks run elsewhere
             tell(task_id, "look at it", error)
@@ -45,52 +58,44 @@ class Attention:
 
     def __init__(self, role: Role, besides: bytes, fulfill: Callable[[bytes], object]) -> None:
         self._role, self._besides, self._fulfill = role, besides, fulfill
-        self._last, self._attends = role.timer(), False
+        self._last, self._attends = time.monotonic(), False
 
     def __call__(self, *_: object) -> None:
         """Look at the other tasks, if it is time to."""
-        if not self._attends and self._role.timer() - self._last >= LOOK:
+        if not self._attends and time.monotonic() - self._last >= LOOK:
             self._attends = True  # what it does now may take steps of its own
             attend(self._role, self._besides, self._fulfill)
-            self._last, self._attends = self._role.timer(), False
+            self._last, self._attends = time.monotonic(), False
 
 
-def attentive(executors: ExecutorFactory, look: Callable[[], None]) -> ExecutorFactory:
-    """Executors that look up before each step."""
-
-    def made(program: StepProgram, constants: Sequence[Words]) -> Executor:
-        executor = executors(program, constants)
-        if isinstance(executor, ResidentExecutor):
-            return AttentiveDevice(executor, look)
-        return AttentiveExecutor(executor, look)
-
-    return made
+P = TypeVar("P", bound=Role)
 
 
-def _passed(name: str) -> Any:
-    def method(self: AttentiveExecutor, *arguments: Any) -> Any:
-        if name in STEPS:
-            self.look()
-        return getattr(self.executor, name)(*arguments)
+def attentively(
+    decide: Callable[[P, bytes], Decision], fulfill: Callable[[P, bytes], object]
+) -> Callable[[P, bytes], Decision]:
+    """Decisions of a party that fulfills what it owes about others while it executes, to decide or to act."""
 
-    return method
+    @contextmanager
+    def attending(role: Any, task_id: bytes) -> Iterator[None]:
+        before: Callable[[], None] = role.between
+        role.between = Attention(role, task_id, lambda other: fulfill(role, other))
+        try:
+            yield
+        finally:
+            role.between = before
 
+    @wraps(decide)
+    def decided(role: P, task_id: bytes) -> Decision:
+        def act() -> object:
+            with attending(role, task_id):
+                return deed()
 
-@dataclass(frozen=True)
-class AttentiveExecutor:
-    """See `attentive`."""
+        with attending(role, task_id):
+            found = decide(role, task_id)
+        if not isinstance(found, Action):
+            return found
+        deed = found.act
+        return replace(found, act=act)
 
-    executor: Executor
-    look: Callable[[], None]
-    run, advance, watch = map(_passed, ("run", "advance", "watch"))
-
-    def observing(self, nodes: Sequence[int]) -> AttentiveExecutor:
-        """See Executor."""
-        return replace(self, executor=self.executor.observing(nodes))
-
-
-class AttentiveDevice(AttentiveExecutor):
-    """One whose states stay on a device."""
-
-    place, fetch, fetch_observed = map(_passed, ("place", "fetch", "fetch_observed"))
-    advance_resident, state_root = map(_passed, ("advance_resident", "state_root"))
+    return decided

@@ -91,14 +91,14 @@ def once_a_block(role: Role, name: str, work: Callable[[], T]) -> T:
 
 
 def begun_tasks(role: Role) -> list[bytes]:
-    """The tasks that aren't closed and in which this party has ever bid, claimed, sat or trained, by events alone.
+    """The tasks that aren't closed and that this party has submitted, bid for, claimed or trained, by events alone.
 
     Raises:
         OperationalError: the node failed.
     """
     market, own = role.market, role.wallet.address
     begun = [*market.registry.events("Seated", holder=own), *market.registry.events("Awarded", solver=own)]
-    begun += market.seats.events("SeatClaimed", account=own)
+    begun += [*market.seats.events("SeatClaimed", account=own), *market.registry.events("TaskSubmitted", submitter=own)]
     rounds = {bytes(event["roundId"]) for event in market.auction.events("BidPlaced", bidder=own)}
     if rounds:
         begun += [event for event in market.auction.events("RoundOpened") if bytes(event["roundId"]) in rounds]
@@ -125,6 +125,9 @@ def _dues(role: Role, task_id: bytes, disputes: Sequence[OpenDispute]) -> Iterat
             # An objection may come at any time.
             terms = role.market.registry.terms(task_id)
             yield role.connection.now() + (terms.clock if terms.is_exact else terms.challenge_window)
+    if task.submitter == own and task.status is Status.CONTESTED:
+        # A model that it can't read by then is paid for.
+        yield task.deadline
     for each in disputes:
         if each.task_id == task_id:
             court = role.market.courts[each.matter]

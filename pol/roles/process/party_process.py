@@ -86,6 +86,7 @@ class PartyProcess(ABC, Generic[P]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.role, self.mode, self.poll = role, mode, poll
+        role.mode = mode
         self._decide, self._note, self._clock = decide, note, clock
         self._done: set[bytes] = set()
         self._troubles: dict[bytes, int] = {}

@@ -7,16 +7,16 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
-from pol.commitments.checkpoint_log import CheckpointLog
+from pol.commitments.checkpoint_log import CheckpointLog, LogEdge
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.execution.executor import ExecutorFactory
 from pol.rounds.auditing.claim_replay import load_phase, load_start, phase_constants
 from pol.rounds.auditing.roster_rules import final_of
-from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
+from pol.rounds.log.log_entries import PAGE, ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, decode_entry
 from pol.rounds.log.logged_rounds import LoggedRounds, rounds_of
 from pol.rounds.log.owned_file import FILE_LIMIT
-from pol.rounds.log.rounds_log import HEAD, LogHead, load_plan, read_entries, read_pages
+from pol.rounds.log.rounds_log import HEAD, LogHead, load_plan, pages_of, read_page, read_pages
 from pol.rounds.log.worker_journal import KeptEntries, journal_name, read_journal
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import ROSTER_LIMIT, Roster
@@ -56,7 +56,12 @@ class KeptRounds:
         self.troubles: list[str] = []
         self.unanswerable: list[str] = []
         """Of the own claims, those that this party couldn't answer for, and why."""
-        self._logged: list[LogEntry] = []
+        self.logged = rounds_of(self.own, self.plan, (), is_whole=True)
+        """The log."""
+        self._pages: list[tuple[str, int]] = []
+        """Of the log, each with its size, by their objects: which doesn't change is read once."""
+        self._edge = LogEdge()
+        """Of the log's full pages."""
         self._done = set[str](json.loads(self.own.read(DONE))) if self.own.holds(DONE) else set[str]()
         if store.lacks(self.name):
             self._done = set()  # all is looked for again
@@ -85,16 +90,11 @@ class KeptRounds:
                     self.own.replace(DONE, json.dumps(sorted(self._done)).encode())
 
     @cached_property
-    def logged(self) -> LoggedRounds:
-        """The log."""
-        return rounds_of(self.own, self.plan, self._logged, is_whole=True)
-
-    @cached_property
     def rounds(self) -> LoggedRounds:
         """The log and the journal."""
-        known = set(self._logged)
-        entries = [*self._logged, *(entry for entry in self.journal.entries() if entry not in known)]
-        return rounds_of(self.own, self.plan, entries, is_whole=False)
+        logged = set(self.logged.entries)
+        besides = (entry for entry in self.journal.entries() if entry not in logged)
+        return rounds_of(self.own, self.plan, [*self.logged.entries, *besides], is_whole=False, known=self.logged)
 
     @property
     def owed(self) -> list[ClaimEntry]:
@@ -108,7 +108,7 @@ class KeptRounds:
 
     def suspect(self) -> LoggedRounds:
         """The log as the store shows it, with rosters that this party was shown in the place of those of the log."""
-        rounds = rounds_of(Store(self.store.url), self.plan, self._logged, is_whole=True)
+        rounds = replace(self.logged, store=Store(self.store.url))
         logged = {
             (r.round, r.provisional): r.document for rosters in rounds.rosters.values() for r in final_of(rosters)
         }
@@ -120,7 +120,7 @@ class KeptRounds:
                     others.append(entry)
         if not others:
             return rounds
-        return rounds_of(rounds.store, self.plan, [*self._logged, *others], is_whole=True)
+        return rounds_of(rounds.store, self.plan, [*rounds.entries, *others], is_whole=True, known=rounds)
 
     def claim(self, digest: bytes) -> ClaimEntry:
         """A claim of this party, or one that it names.
@@ -161,9 +161,14 @@ class KeptRounds:
         Raises:
             OperationalError: neither log nor journal has it.
         """
+        entry = self.roster_entry(document)
+        return Roster.decode(self.own.get(entry.document)), entry.signature
+
+    def roster_entry(self, document: bytes) -> RosterEntry:
+        """The entry of a roster. Raises as `roster`."""
         for entry in self.rounds.entries:
             if isinstance(entry, RosterEntry) and entry.document == document.hex():
-                return Roster.decode(self.own.get(entry.document)), entry.signature
+                return entry
         raise OperationalError(
             f"neither the kept log nor the journal has roster {document.hex()[:16]}: put the journal back"
         )
@@ -201,21 +206,34 @@ class KeptRounds:
         require_signed(head.digest, head.signature, self.plan.coordinator, f"the head of the log in {store.url}")
         scope, before = f"log-{head.size}-{head.root.hex()[:16]}", self.head
         with self.store.about(scope):
-            hashes = [keccak256(page) for page in read_pages(self.store, head)]
-        tree = CheckpointLog(hashes)
-        if len(tree) != head.size or tree.root() != head.root:
+            pages = pages_of(self.store, head)
+            both = enumerate(zip(pages, self._pages, strict=False))
+            same = next((at for at, (one, (other, _)) in both if one != other), min(len(pages), len(self._pages)))
+            read = [read_page(self.store, page) for page in pages[same:]]
+        texts, known = [text for page in read for text in page], sum(size for _, size in self._pages[:same])
+        old, hashes = self.log.entries, list(map(keccak256, texts))
+        edge = full = self._edge if self._edge.size <= known else LogEdge()
+        for each in (*old[edge.size : known], *hashes):
+            edge = edge.append(each)
+            full = full if edge.size % PAGE else edge
+        if edge.size != head.size or edge.root() != head.root:
             raise OperationalError(f"the pages of the log in {store.url} don't lead to its root: ask its keeper")
-        known = self.log.entries
-        if any(one != other for one, other in zip(known, hashes, strict=False)):
+        if any(one != other for one, other in zip(old[known:], hashes, strict=False)):
             self.other = head
             self.own.replace(OTHER, data)
             return
-        if len(hashes) < len(known):
+        if head.size < len(old):
             return  # an older state
         with self.store.about(self.name):
-            entries = list(read_entries(self.store, head))
-            rounds_of(self.store, self.plan, entries, is_whole=True)  # reads the rosters
-        self.head, self.log, self._logged = head, tree, entries
+            for page in pages[max(0, same - 1) : -1]:
+                self.store.get(page)  # they stay, whatever becomes of this head
+            entries = [*self.logged.entries, *map(decode_entry, texts[len(old) - known :])]
+            logged = rounds_of(self.store, self.plan, entries, is_whole=True, known=self.logged)  # reads the rosters
+        for each in hashes[len(old) - known :]:
+            self.log.append(each)
+        sizes = (*(size for _, size in self._pages[:same]), *map(len, read))
+        self.head, self._pages, self._edge = head, list(zip(pages, sizes, strict=True)), full
+        self.logged = replace(logged, store=self.own)
         self.own.replace(HEAD, data)
         if before is not None:
             self.store.release(f"log-{before.size}-{before.root.hex()[:16]}")
@@ -242,6 +260,6 @@ class KeptRounds:
         self._changed()
 
     def _changed(self) -> None:
-        for name in ("logged", "rounds", "members"):
+        for name in ("rounds", "members"):
             with suppress(AttributeError):
                 delattr(self, name)

@@ -102,7 +102,8 @@ def pay_state(contracts: RoundContracts, plan_id: bytes, number: int, worker: Ch
         why = f"the line of {line.units} units was paid its part of {max(settlement.units, terms.work)}"
         return PayState("paid", why, "nothing, unless another line falls: then settle pays more", **said)
     open_ones = _accusations(contracts, plan_id, worker)
-    closes = max(settlement.closes, bond.quiet)
+    last = settlement.closes + 2 * (terms.answer_window + terms.line_window)
+    closes = max(settlement.closes, min(bond.quiet, last))
     if now <= closes:
         why = "anybody may demand to see a claim of the line, and refute one that was shown"
         step = "answer what is demanded" if open_ones else "wait, then call settle"

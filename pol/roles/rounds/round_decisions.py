@@ -25,6 +25,7 @@ from pol.roles.rounds.pay_state import Course, pay_state
 from pol.roles.rounds.round_party import RoundParty
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.auditing.round_audit import Finding
+from pol.rounds.log.log_entries import ClaimEntry, RosterEntry
 from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.round_claim import INITIAL, RoundClaim
 
@@ -166,7 +167,11 @@ def answer(role: RoundParty, desk: TimedDemands, demand: RoundDemand) -> object:
         return demands.answer_roster(role.wallet, demand, entry, *role.kept.roster(entry.claim.roster))
     if asked := demands.events("EntryDemanded", **about):
         entry = role.kept.claim(_claim(asked[-1]["signed"]))
-        return demands.answer_entry(role.wallet, demand, entry, _logged(role, entry.claim.digest))
+        return demands.answer_entry(role.wallet, demand, entry, _logged(role, entry))
+    if asked := demands.events("RosterEntryDemanded", **about):
+        document = bytes(asked[-1]["document"])
+        logged = _logged(role, role.kept.roster_entry(document))
+        return demands.answer_roster_entry(role.wallet, demand, int(asked[-1]["round"]), document, logged)
     if asked := demands.events("LengthDemanded", **about):
         if role.kept.head is None:
             raise OperationalError("the kept log is empty: put back the store of the training")
@@ -209,7 +214,7 @@ def _answer_counted(role: RoundParty, demand: RoundDemand, asked: Mapping[str, A
     line = [_counted_claim(posted[at : at + 48]) for at in range(0, len(posted), 48)]
     entry = role.kept.claim(line[index].claim)
     roster = role.kept.roster(entry.claim.roster)
-    logged = _logged(role, entry.claim.digest)
+    logged = _logged(role, entry)
     return shares.answer_counted(role.wallet, demand, number, line, index, entry.claim, role.commitment, roster, logged)
 
 
@@ -218,14 +223,16 @@ def _counted_claim(data: bytes) -> CountedClaim:
     return CountedClaim(place[0], place[1], place[2], data[16:], 0)
 
 
-def _logged(role: RoundParty, claim: bytes) -> tuple[object, ...]:
-    """Where the kept log has a claim."""
+def _logged(role: RoundParty, entry: ClaimEntry | RosterEntry) -> tuple[object, ...]:
+    """Where the kept log has a claim, or a roster."""
     kept = role.kept
-    entry = kept.logged.claims.get(claim)
-    if entry is None or kept.head is None:
+    if isinstance(entry, ClaimEntry):
+        entry = kept.logged.claims.get(entry.claim.digest, entry)
+    if kept.head is None or entry not in kept.logged.entries:
+        named = entry.document if isinstance(entry, RosterEntry) else entry.claim.digest.hex()
         raise OperationalError(
-            f"the log that this party has kept is without claim {claim.hex()[:16]}: the training's coordinator enters "
-            "it when it is handed in again"
+            f"the log that this party has kept is without entry {named[:16]}: the training's coordinator enters it "
+            "when it is handed in again"
         )
     index = kept.logged.entries.index(entry)
     return logged_entry(entry, index, kept.head, kept.log.inclusion(index, kept.head.size))

@@ -44,12 +44,11 @@ class RoundParty(Party):
     All that it answers with lies in ``folder``, a store of its own: what it has read of the store of the training.
 
     Args:
-        units: by the name of a phase, what a claim counts for; zero for others. They aren't in the plan's document.
         leaves: take the stake back as soon as nothing is open.
 
     Raises:
-        ProtocolError: the plan, its units or the key aren't those of the registration; or something is missing that
-            a demand or a dispute may ask for. The message says what to do.
+        ProtocolError: plan or key aren't those of the registration; or something is missing that a demand or a dispute
+            may ask for. The message says what to do.
         OperationalError: the node or the store failed.
     """
 
@@ -61,7 +60,6 @@ class RoundParty(Party):
         store_url: str,
         plan_id: bytes,
         folder: Path,
-        units: dict[str, int],
         keeps: bool = False,
         leaves: bool = False,
         fees: FeePolicy = FEES,
@@ -76,13 +74,7 @@ class RoundParty(Party):
         self._require_key()
         registration = contracts.bonds.registration(plan_id)
         self.kept = KeptRounds(self.store, registration, self.name, executors)
-        self.commitment = _commitment(self.kept, units)
-        if self.commitment.root != self.terms.phases:
-            given = ", ".join(f"{name}={number}" for name, number in units.items()) or "none"
-            raise ProtocolError(
-                f"plan {self.kept.name} was registered with other units of its phases than {given}: ask who has "
-                "registered it, and give them by --units PHASE=N"
-            )
+        self.commitment = PlanCommitment.of(self.kept.plan)
         require_terms(self.terms, self.commitment)
         self.problems: list[str] = []
         """What couldn't be read, or answered, at the last look."""
@@ -218,15 +210,3 @@ class PlanProcess(PartyProcess[RoundParty]):
         ended = {"id": self.role.plan_id, "worker": self.role.wallet.address}
         events = [e for name in ("Departed", "Slashed") for e in self.role.contracts.bonds.events(name, **ended)]
         return final_ones(self.role.connection, {task_id: int(events[-1]["block"]) for task_id in task_ids if events})
-
-
-def _commitment(kept: KeptRounds, units: dict[str, int]) -> PlanCommitment:
-    """The plan with what its claims count for.
-
-    Raises:
-        ProtocolError: the plan has no phase of a name that is given.
-    """
-    names = [phase.name for phase in kept.plan.phases]
-    if unknown := units.keys() - set(names):
-        raise ProtocolError(f"the plan has no phase {min(unknown)}: it has {', '.join(dict.fromkeys(names))}")
-    return PlanCommitment.of(kept.plan, [units.get(name, 0) for name in names])

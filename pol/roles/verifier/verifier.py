@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from math import inf
 
@@ -14,12 +14,11 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.tensor import state_root
 from pol.dispute.play.receipt_evidence import trace_receipt
 from pol.errors import OperationalError, ProtocolError
-from pol.execution.executor import Executor, ExecutorFactory
+from pol.execution.executor import Executor
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.data_availability import demand_state, demanded_entries
 from pol.roles.party.replaying_party import ReplayingParty
-from pol.roles.process.attention import attentive
 from pol.roles.process.defence import require_seat
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
 from pol.training.storage.http_files import within
@@ -37,12 +36,6 @@ LOOKS = 3
 
 class Verifier(ErringParty, ReplayingParty):
     """Replays what solvers claim, and answers for its verdicts."""
-
-    between: Callable[[], None] = staticmethod(lambda: None)
-    """Called between the steps of a replay."""
-
-    def _attentive(self) -> ExecutorFactory:
-        return attentive(self.executors, self.between)
 
     @cached_property
     def _profiles(self) -> dict[bytes, Profile]:
@@ -114,7 +107,7 @@ class Verifier(ErringParty, ReplayingParty):
         if task_id not in self._profiles:
             task, terms = self.task(task_id), self.market.registry.terms(task_id)
             self._profiles[task_id] = measure_profile(
-                task, self._attentive(), terms.profiled, terms.rerun_count, terms.margin
+                task, self.attentive, terms.profiled, terms.rerun_count, terms.margin
             )
         return self._profiles[task_id]
 
@@ -185,9 +178,7 @@ class Verifier(ErringParty, ReplayingParty):
                 if unread is not None:
                     return [unread]
         self._require_time(task_id, until)
-        again = (
-            SecondLooker(task, self._attentive(), thresholds, terms.looks, terms.look_margin) if terms.looks else None
-        )
+        again = SecondLooker(task, self.attentive, thresholds, terms.looks, terms.look_margin) if terms.looks else None
         verdicts = list[Verdict]()
         for segment in segments:
             verdict = self._replayed.get(keys[segment]) or verify_segment(
@@ -243,7 +234,7 @@ class Verifier(ErringParty, ReplayingParty):
 
     def executor(self, task_id: bytes, task: LoadedTask, segment: int) -> Executor:
         """The executor that replays a segment: the canonical kernels."""
-        return self._attentive()(task.program, task.constants)
+        return self.attentive(task.program, task.constants)
 
     def post(self, task_id: bytes, verdicts: Sequence[Verdict]) -> None:
         """Answer on chain for every drawn segment, with the forced error if the duty asks for one.

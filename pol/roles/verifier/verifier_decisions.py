@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -24,7 +23,7 @@ from pol.roles.party.dispute_session import GAME
 from pol.roles.party.due_moves import due_move
 from pol.roles.party.log_decisions import objection_call
 from pol.roles.party.public_calls import concerning_call, exit_or_extension
-from pol.roles.process.attention import Attention
+from pol.roles.process.attention import attentively
 from pol.roles.process.defence import require_seat
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import replay_seconds, wait_for_time
@@ -35,7 +34,7 @@ PARTS = 4
 """A verifier that can't read the states says so in the last of so many parts of its window."""
 
 
-def next_of_verifier(role: Verifier, task_id: bytes) -> Decision:
+def _decide(role: Verifier, task_id: bytes) -> Decision:
     """The next decision of a verifier about a task.
 
     Raises:
@@ -70,7 +69,7 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
         if profiles.standing(task_id).is_posted:
             return due_move(role, task_id)
         why = "this party sits as profiler"
-        return _work(role, task_id, "post the profile", why, task.deadline, lambda: role.profile(task_id))
+        return Action(task_id, "post the profile", why, Mode.DEFEND, partial(role.profile, task_id), task.deadline)
     if task.status is Status.VERIFYING:
         word, _ = _word(role, task_id, task)
         is_known = all(role.beacon.recorded(each) for each in rounds_of_duty(role, task_id))
@@ -92,7 +91,7 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
             # Other work may have come between the decision and this.
             role.verify(task_id, _word(role, task_id, task)[1])
 
-        return _work(role, task_id, "post the verdict", why, task.deadline, verify)
+        return Action(task_id, "post the verdict", why, Mode.DEFEND, verify, task.deadline)
     if task.status is Status.WATCHED:
         verdict, terms = role.market.verdicts.verdict(task_id), role.market.registry.terms(task_id)
         end = verdict.watch_until + terms.disclosure_window
@@ -103,7 +102,7 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
         if (not verdict.watch_until or role.connection.now() <= end) and not role.can_disclose(task_id):
             why = "its verdict had to err, and the true claim isn't kept here"
             due = end if verdict.watch_until else None
-            return _work(role, task_id, "replay again", why, due, lambda: role.prepare_disclosure(task_id))
+            return Action(task_id, "replay again", why, Mode.DEFEND, lambda: role.prepare_disclosure(task_id), due)
     if task.status is Status.CONTESTED:
         return due_move(role, task_id)
     return None
@@ -144,25 +143,16 @@ def _blocking_objection(role: Verifier, task_id: bytes, task: MarketTask) -> Act
     return objection_call(role, task_id, task) if any(0 < end < now for end in ends) else None
 
 
-def _work(role: Verifier, task_id: bytes, verb: str, why: str, due: int | None, work: Callable[[], object]) -> Action:
-    """A duty that takes long: others of this party may come due before its end, and are done between its steps."""
-
-    def act() -> None:
-        role.between = Attention(role, task_id, partial(_fulfill, role))
-        try:
-            work()
-        finally:
-            del role.between
-
-    return Action(task_id, verb, why, Mode.DEFEND, act, due)
-
-
 def _fulfill(role: Verifier, task_id: bytes) -> None:
     """Do what is due about a task of which this party has the seat, but for other work that takes long."""
     task = role.market.registry.task(task_id)
     found = _owed(role, task_id, task) if task.holder == role.wallet.address else None
     if isinstance(found, Action) and found.verb not in LONG:
         found.act()
+
+
+next_of_verifier = attentively(_decide, _fulfill)
+"""`_decide`; duties of other seats are done between the steps of long work."""
 
 
 def _claim(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:

@@ -14,6 +14,7 @@ from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.due_moves import due_move
 from pol.roles.party.public_calls import concerning_call
+from pol.roles.process.attention import attentively
 from pol.roles.process.defence import require_defensible
 from pol.roles.process.work_time import move_steps, profile_steps, verdict_steps
 from pol.roles.whistleblower.look_conditions import reason_to_leave, untimely
@@ -23,7 +24,7 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.profile.profile_challenge import ProfileChargeKind
 
 
-def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
+def _decide(role: Whistleblower, task_id: bytes) -> Decision:
     """The next decision of a whistleblower about a task.
 
     Raises:
@@ -48,6 +49,20 @@ def next_of_whistleblower(role: Whistleblower, task_id: bytes) -> Decision:
         return considered
     done = concerning_call(role, task_id, _concern(role, task_id, task))
     return done if isinstance(done, Action) or considered is None else considered
+
+
+def _fulfill(role: Whistleblower, task_id: bytes) -> None:
+    """Do what is due about a task, but for what has still to be looked at."""
+    task = role.market.registry.task(task_id)
+    found: Decision | None = _own(role, task_id, task)
+    if found is None and task.status is Status.WATCHED and role.has_examined(task_id):
+        found = _watch(role, task_id, task)
+    if isinstance(found, Action) and found.mode <= role.mode:
+        found.act()
+
+
+next_of_whistleblower = attentively(_decide, _fulfill)
+"""`_decide`; what is due about other tasks is done between the steps of a replay."""
 
 
 def _concern(role: Whistleblower, task_id: bytes, task: MarketTask) -> str:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.auditing.roster_rules import final_of
-from pol.rounds.log.log_entries import ClaimEntry, LogEntry, require_author
+from pol.rounds.log.log_entries import ClaimEntry, LogEntry, RosterEntry, require_author
 from pol.rounds.log.rounds_log import LogHead, SignedText, read_entries, rosters_of
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
@@ -118,21 +118,28 @@ def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, l
     return rounds_of(store, plan, entries, first == 0 and last is None)
 
 
-def rounds_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry], is_whole: bool) -> LoggedRounds:
-    """Entries with the rosters among them."""
-    rosters: dict[int, list[Roster]] = {}
-    found, texts = rosters_of(store, plan, entries)
+def rounds_of(
+    store: Store, plan: RoundsPlan, entries: Sequence[LogEntry], is_whole: bool, known: LoggedRounds | None = None
+) -> LoggedRounds:
+    """Entries with the rosters among them. Of those with which they begin, which are ``known``, nothing is read."""
+    before = known or LoggedRounds(plan, store, (), {}, {}, {})
+    entries, new = [*entries], entries[len(before.entries) :]
+    rosters = {round_: [*of_round] for round_, of_round in before.rosters.items()}
+    documents = {roster.document.hex() for of_round in rosters.values() for roster in of_round}
+    found, texts = rosters_of(
+        store, plan, [e for e in new if not isinstance(e, RosterEntry) or e.document not in documents]
+    )
     for roster in found:
         rosters.setdefault(roster.round, []).append(roster)
-    claims: dict[bytes, ClaimEntry] = {}
-    places: dict[ClaimPlace, ClaimEntry] = {}
-    copies: dict[bytes, list[ClaimEntry]] = {}
-    for entry in entries:
+    claims, places = dict(before.claims), dict(before.places)
+    copies = {digest: [*of_claim] for digest, of_claim in before.copies.items()}
+    for entry in new:
         # What nobody has signed is nobody's claim.
         if isinstance(entry, ClaimEntry) and entry.claim.plan == plan.digest and is_signed(entry):
             claims.setdefault(entry.claim.digest, entry)
             copies.setdefault(entry.claim.digest, []).append(entry)
             places.setdefault(ClaimPlace(entry.worker, *entry.claim.place), entry)
+    texts = [*before.texts, *(text for text in texts if text not in before.texts)]
     return LoggedRounds(plan, store, entries, rosters, claims, places, is_whole, copies, texts)
 
 

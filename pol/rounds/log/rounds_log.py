@@ -137,10 +137,20 @@ def read_entries(store: Store, head: LogHead, first: int = 0, last: int | None =
 
 def read_pages(store: Store, head: LogHead, first: int = 0, last: int | None = None) -> Iterator[bytes]:
     """As `read_entries`, the bytes of each entry."""
+    for page in pages_of(store, head, first, last):
+        yield from read_page(store, page)
+
+
+def pages_of(store: Store, head: LogHead, first: int = 0, last: int | None = None) -> list[str]:
+    """As `read_entries`, the objects of the pages."""
     chapters = [piece for _, piece in _between(head.chapters, first, last, after=head.pages)]
     pages = [page for chapter in chapters for page in _split_chapter(store.get(chapter.object, limit=_PIECE * CHAPTER))]
-    for _, page in _between([*pages, *head.pages], first, last):
-        yield from split_entries(store.get(page.object, limit=PAGE * (ENTRY_LIMIT + 4)))
+    return [page.object for _, page in _between([*pages, *head.pages], first, last)]
+
+
+def read_page(store: Store, page: str) -> list[bytes]:
+    """The bytes of each entry of a page."""
+    return split_entries(store.get(page, limit=PAGE * (ENTRY_LIMIT + 4)))
 
 
 def require_whole(store: Store, head: LogHead) -> None:

@@ -55,6 +55,7 @@ class _Draft:
     parts: int
     members: int
     author: str
+    units: int
 
 
 class PlanBuilder:
@@ -78,11 +79,12 @@ class PlanBuilder:
         parts: int = 1,
         members: int = 0,
         author: str = ANY,
+        units: int = 0,
     ) -> None:
         """Add a phase. ``data`` are the constants of each seat, by default those of the capture for all.
 
         ``steps`` are those of one claim, ``parts`` the claims of a worker in a round, ``members`` the size of the
-        roster that the phase is for, 0 for any; ``author`` as in `Phase`.
+        roster that the phase is for, 0 for any; ``author`` and ``units`` as in `Phase`.
 
         Raises:
             ProtocolError: a slot of the program has no source, or there is no such slot.
@@ -91,7 +93,7 @@ class PlanBuilder:
         if wrong := sorted(slots ^ set(sources)):
             raise ProtocolError(f"phase {name}: give each slot of the program a source, and no other: {wrong[0]}")
         data = data or [capture.constants]
-        self._drafts.append(_Draft(name, capture, sources, data, steps, parts, members, author))
+        self._drafts.append(_Draft(name, capture, sources, data, steps, parts, members, author, units))
 
     def build(
         self, system: str, coordinator: str, nonce: bytes, rounds: int, options: Mapping[str, str] | None = None
@@ -176,4 +178,5 @@ class PlanBuilder:
             draft.parts,
             draft.members,
             draft.author,
+            draft.units,
         )

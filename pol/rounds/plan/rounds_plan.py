@@ -24,6 +24,7 @@ ANY = "any"
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 NO_INITIAL = -1
 MAX_LAG = 1 << 16
+UNITS_BITS = 112
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class Phase:
     """One kind of claim. ``members`` is the size of the roster that it is for, 0 for any.
 
     ``program`` and ``names`` are digests of objects. ``constants`` has one entry for each seat, or one for all.
-    ``author`` makes its claims: `ANY` member, or only ``"member:K"`` or ``"route:K"``, as in `SourceRule.of`.
+    ``author`` makes its claims: `ANY` member, or only ``"member:K"`` or ``"route:K"``, as in `SourceRule.of`. ``units``
+    is the work that one claim counts for, by which shares are paid; zero where members make the same claim.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Phase:
     parts: int = 1
     members: int = 0
     author: str = ANY
+    units: int = 0
 
     def __post_init__(self) -> None:
         rule = self.author_rule
@@ -159,6 +162,9 @@ class RoundsPlan:
                     raise ProtocolError(f"a slot of phase {phase.name} comes from {rule.phase}, which is no phase")
                 if rule.initial >= len(self.initial):
                     raise ProtocolError(f"phase {phase.name} names initial value {rule.initial}, and there is none")
+            if phase.units and len(self._variants[phase.name]) > 1:
+                # No contract knows the size of a roster: who made a claim of each variant would be paid for all.
+                raise ProtocolError(f"phase {phase.name} has variants for sizes of rosters and counts: give it 0 units")
 
     @cached_property
     def digest(self) -> bytes:
@@ -254,9 +260,12 @@ def _is_number(text: str) -> bool:
 
 
 def _phase_out(phase: Phase) -> dict[str, Any]:
-    # Plans of before authors have none.
+    # Plans of before authors and units have none.
     author = {} if phase.author == ANY else {"author": phase.author}
-    return author | {
+    units = {"units": str(phase.units)} if phase.units else {}
+    return {
+        **author,
+        **units,
         "name": phase.name,
         "program": phase.program,
         "program_hash": phase.program_hash.hex(),
@@ -280,9 +289,9 @@ def _phase_out(phase: Phase) -> dict[str, Any]:
 
 
 def _phase_in(item: object) -> Phase:
-    author = [] if isinstance(item, dict) and "author" not in item else ["author"]
-    known = [name for name in Phase.__dataclass_fields__ if name != "author"]
-    given = canonical_json.Fields(item, "a phase", [*known, *author])
+    later = [name for name in ("author", "units") if isinstance(item, dict) and name in item]
+    known = [name for name in Phase.__dataclass_fields__ if name not in ("author", "units")]
+    given = canonical_json.Fields(item, "a phase", [*known, *later])
     constants = [canonical_json.Fields(entry, "constants", ["root", "object"]) for entry in given.items("constants")]
     members = list(SourceRule.__dataclass_fields__)
     rules = [canonical_json.Fields(entry, "a source", members) for entry in given.items("sources")]
@@ -306,7 +315,8 @@ def _phase_in(item: object) -> Phase:
         given.integer("steps", 1),
         given.integer("parts", 1),
         given.integer("members"),
-        given.text("author") if author else ANY,
+        given.text("author") if "author" in later else ANY,
+        given.decimal("units", UNITS_BITS) if "units" in later else 0,
     )
 
 

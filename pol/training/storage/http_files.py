@@ -42,12 +42,12 @@ _END: ContextVar[float] = ContextVar("_END", default=inf)
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def within(seconds: float, at_least: bool = False) -> Iterator[None]:
     """A context: all that this thread reads from servers inside has this time, whatever their rate, or is an OSError.
 
-    An inner context never gets more time than an outer one.
+    An inner context never gets more time than an outer one; ``at_least`` so much, if it is about something else.
     """
-    token = _END.set(min(_END.get(), time.monotonic() + seconds))
+    token = _END.set((max if at_least else min)(_END.get(), time.monotonic() + seconds))
     try:
         yield
     finally:

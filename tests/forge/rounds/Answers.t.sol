@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {CheckpointLog} from "../../../contracts/commitments/CheckpointLog.sol";
 import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
 import {RosterFact, RosterPlaces, SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
 import {SignedText} from "../../../contracts/rounds/SignedText.sol";
 import {SignedClaim, SignedHead} from "../../../contracts/rounds/RoundTypes.sol";
-import {RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
+import {LoggedEntry, RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
 import {Standing} from "../../../contracts/rounds/IWorkerBonds.sol";
 import {RoundsBase} from "./RoundsBase.sol";
 
@@ -69,6 +70,197 @@ contract AnswersTest is RoundsBase {
         _checkBooks();
     }
 
+    /// @notice For a bond in each window, which the worker earned, somebody delayed its pay and its stake for ever.
+    function test_a_demand_in_each_window_delays_nobody_for_ever() public {
+        _pass(3 days);
+        shares.open(id);
+        _post(WORKER, 0, 0, 1);
+        (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
+        SignedClaim memory claim = _signedUnder(WORKER, text);
+        vm.prank(_party(WORKER));
+        bonds.startLeaving(id);
+        // What is asked in the end of the window for it is answered in time, and refuted.
+        (uint64 closes, uint64 until) = (shares.settlementOf(id, 0).closes, bonds.bond(id, _party(WORKER)).until);
+        uint64 last = closes + 4 days;
+        for (uint256 day = 0; day < 6; ++day) {
+            _answer(_demandRoster(claim), claim, text, signature);
+            _pass(1 days);
+        }
+        vm.expectRevert(abi.encodeWithSelector(TimedDemands.DeadlineNotPassed.selector, last));
+        shares.settle(id, 0, _party(WORKER));
+        vm.expectRevert(abi.encodeWithSignature("TooEarly(uint256)", until + 2 days));
+        bonds.depart(id, _party(WORKER));
+        vm.warp(last);
+        _answer(_demandRoster(claim), claim, text, signature);
+        _pass(1);
+        shares.settle(id, 0, _party(WORKER));
+        bonds.depart(id, _party(WORKER));
+        _checkBooks();
+    }
+
+    /// @notice In a roster that the log doesn't have, a worker that had gone signed on, and its keeper went free.
+    function test_the_entry_of_a_roster_is_demanded_from_its_keeper() public {
+        bytes32 before = "an entry of before";
+        SignedHead memory head = _gone(before);
+        (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
+        SignedRoster memory shown = _read(text, _end(text) - 20, _end(text));
+        (bytes32 document, uint256 bond) = (keccak256(text), demands.bondOf(id));
+        LoggedEntry memory none;
+        vm.expectRevert(RoundEvidence.NothingWrong.selector);
+        evidence.showUnstakedMember(id, 0, _party(WORKER), shown, none);
+        vm.expectPartialRevert(bytes4(keccak256("OtherSigner(address)")));
+        demands.demandRosterEntry(id, 1, document, signature, bond);
+        uint64 deadline = uint64(vm.getBlockTimestamp()) + 1 days;
+        bytes32 content = keccak256(abi.encode("entry", _rosterDigest(text, 0), _party(KEEPER)));
+        RoundDemand memory d = RoundDemand(id, _party(KEEPER), _party(DEMANDER), deadline, bond, content);
+        vm.prank(_party(DEMANDER));
+        demands.demandRosterEntry(id, 0, document, signature, bond);
+        // With an entry of it, behind the length that the keeper has named, it is evidence; one of another isn't taken.
+        LoggedEntry memory logged = _logged(_entry(document, signature), 1, CheckpointLog.leafHash(before), head);
+        vm.expectPartialRevert(bytes4(keccak256("OtherRoster(bytes32)")));
+        demands.answerRosterEntry(d, 0, before, logged);
+        uint256 snapshot = vm.snapshotState();
+        _showUnstaked(shown, logged);
+        vm.revertToState(snapshot);
+        demands.answerRosterEntry(d, 0, document, logged);
+        vm.revertToState(snapshot);
+        _pass(1 days + 1);
+        demands.expire(d);
+        vm.assertTrue(bonds.bond(id, _party(KEEPER)).standing == Standing.Slashed);
+        _checkBooks();
+    }
+
+    /// @notice Each of these would blame a keeper that has done nothing, or by what it hasn't signed.
+    function test_who_has_gone_is_evidence_by_the_log_behind_the_word_alone() public {
+        bytes32 before = "an entry of before";
+        (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
+        SignedRoster memory shown = _read(text, _end(text) - 20, _end(text));
+        bytes memory entry = _entry(keccak256(text), signature);
+        (bytes32 one, bytes32 other) = (CheckpointLog.leafHash(before), CheckpointLog.leafHash(keccak256(entry)));
+        uint256 there = vm.snapshotState();
+        _refused(
+            shown, _logged(entry, 1, one, _signedHead(id, KEEPER, one, other)), RoundEvidence.NothingWrong.selector
+        );
+        _leave();
+        _refused(
+            shown, _logged(entry, 1, one, _signedHead(id, KEEPER, one, other)), RoundEvidence.NothingWrong.selector
+        );
+        vm.revertToState(there);
+        _gone(before);
+        _refused(
+            shown, _logged(entry, 0, one, _signedHead(id, KEEPER, other, one)), RoundEvidence.NothingWrong.selector
+        );
+        _refused(
+            shown, _logged(entry, 1, one, _signedHead("plan", KEEPER, one, other)), RoundEvidence.NothingWrong.selector
+        );
+        _refused(
+            shown,
+            _logged(entry, 1, one, _signedHead(id, WORKER, one, other)),
+            bytes4(keccak256("OtherSigner(address)"))
+        );
+        _refused(
+            shown, _logged(entry, 1, other, _signedHead(id, KEEPER, one, other)), RoundEvidence.NothingWrong.selector
+        );
+        bytes memory another = _entry("another roster", signature);
+        SignedHead memory head = _signedHead(id, KEEPER, one, CheckpointLog.leafHash(keccak256(another)));
+        _refused(shown, _logged(another, 1, one, head), bytes4(keccak256("OtherRoster(bytes32)")));
+        _showUnstaked(shown, _logged(entry, 1, one, _signedHead(id, KEEPER, one, other)));
+    }
+
+    /// @notice The first word counts, about who has gone by then: a later one could be any, and who has joined again
+    /// answers for itself.
+    function test_a_word_is_said_once_about_who_has_gone() public {
+        _leave();
+        RoundDemand memory first = _demandLength();
+        _pass(1);
+        (RoundDemand memory second, uint256 there) = (_demandLength(), vm.snapshotState());
+        _tell(first, 7);
+        _tell(second, 9);
+        vm.assertEq(bonds.bond(id, _party(WORKER)).entries, 7);
+        vm.revertToState(there);
+        vm.prank(_party(WORKER));
+        bonds.join(id);
+        _tell(first, 7);
+        vm.assertEq(bonds.bond(id, _party(WORKER)).entries, 0);
+    }
+
+    function _refused(SignedRoster memory shown, LoggedEntry memory logged, bytes4 selector) private {
+        vm.expectPartialRevert(selector);
+        evidence.showUnstakedMember(id, 0, _party(WORKER), shown, logged);
+    }
+
+    /// @dev An entry beside another one, of which this is the leaf.
+    function _logged(bytes memory entry, uint64 index, bytes32 leaf, SignedHead memory head)
+        private
+        pure
+        returns (LoggedEntry memory logged)
+    {
+        logged = LoggedEntry(entry, 112, index, head, new bytes32[](1));
+        logged.path[0] = leaf;
+    }
+
+    function _signedHead(bytes32 plan, uint256 party, bytes32 left, bytes32 right)
+        private
+        pure
+        returns (SignedHead memory head)
+    {
+        (head.head.plan, head.head.size, head.head.root) = (plan, 2, CheckpointLog.nodeHash(left, right));
+        head.signature = _signature(party, _headDigest(head));
+    }
+
+    function _leave() private {
+        vm.prank(_party(WORKER));
+        bonds.startLeaving(id);
+        _pass(4 days + 1);
+        bonds.depart(id, _party(WORKER));
+    }
+
+    function _demandLength() private returns (RoundDemand memory d) {
+        bytes32 content = keccak256(abi.encode("length", _party(WORKER)));
+        uint64 deadline = uint64(vm.getBlockTimestamp()) + 1 days;
+        d = RoundDemand(id, _party(KEEPER), _party(DEMANDER), deadline, demands.bondOf(id), content);
+        vm.prank(_party(DEMANDER));
+        demands.demandLength(id, _party(WORKER), d.bond);
+    }
+
+    function _tell(RoundDemand memory d, uint64 size) private returns (SignedHead memory head) {
+        (head.head.plan, head.head.size) = (id, size);
+        head.signature = _signature(KEEPER, _headDigest(head));
+        vm.prank(_party(KEEPER));
+        demands.answerLength(d, _party(WORKER), head);
+    }
+
+    /// @dev A worker has left, by the keeper's word behind the first entry; the head of the log that has a roster then.
+    function _gone(bytes32 before) private returns (SignedHead memory head) {
+        _leave();
+        _tell(_demandLength(), 1);
+        (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
+        bytes32 leaf = CheckpointLog.leafHash(keccak256(_entry(keccak256(text), signature)));
+        return _signedHead(id, KEEPER, CheckpointLog.leafHash(before), leaf);
+    }
+
+    function _showUnstaked(SignedRoster memory shown, LoggedEntry memory logged) private {
+        bytes memory data = abi.encodeCall(RoundEvidence.showUnstakedMember, (id, 0, _party(WORKER), shown, logged));
+        _announce(_party(DEMANDER), data);
+        vm.prank(_party(DEMANDER));
+        (bool done,) = address(evidence).call(data);
+        vm.assertTrue(done);
+        vm.assertTrue(bonds.bond(id, _party(KEEPER)).standing == Standing.Slashed);
+    }
+
+    /// @dev A roster's entry in the log; its signature stands at byte 112.
+    function _entry(bytes32 document, bytes memory signature) private pure returns (bytes memory) {
+        (bytes32 r, bytes32 s) = abi.decode(signature, (bytes32, bytes32));
+        bytes memory digits = abi.encodePacked(_digits(r), _digits(s), signature[64] == bytes1(uint8(27)) ? "1b" : "1c");
+        return abi.encodePacked(
+            "{\"document\":\"", _digits(document), "\",\"kind\":\"pol/roster\",\"signature\":\"", digits, "\"}"
+        );
+    }
+
+    function _digits(bytes32 word) private pure returns (string memory) {
+        return vm.split(vm.toString(word), "0x")[1];
+    }
+
     /// @notice Who asks what else a liar has signed paid the liar's friend for each answer.
     function test_whose_stake_is_lost_earns_nothing() public {
         (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
@@ -127,28 +319,29 @@ contract AnswersTest is RoundsBase {
 
     /// @notice Who has gone signs on, in rosters of its keeper's, and nobody answers for it: the keeper does.
     function test_only_the_keeper_says_how_long_its_log_is() public {
-        vm.prank(_party(WORKER));
-        bonds.startLeaving(id);
         vm.expectPartialRevert(bytes4(keccak256("WrongStanding(address,uint8)")));
         demands.demandLength(id, _party(WORKER), 1 ether);
-        _pass(4 days + 1);
-        bonds.depart(id, _party(WORKER));
-        bytes32 content = keccak256(abi.encode("length", _party(WORKER)));
-        uint256 bond = demands.bondOf(id);
-        uint64 deadline = uint64(vm.getBlockTimestamp()) + 1 days;
-        RoundDemand memory d = RoundDemand(id, _party(KEEPER), _party(DEMANDER), deadline, bond, content);
-        vm.prank(_party(DEMANDER));
-        demands.demandLength(id, _party(WORKER), bond);
+        _leave();
+        RoundDemand memory d = _demandLength();
         SignedHead memory head;
         (head.head.plan, head.head.size) = (id, 7);
         head.signature = _signature(KEEPER, _headDigest(head));
         vm.expectPartialRevert(bytes4(keccak256("OtherSigner(address)")));
         demands.answerLength(d, _party(WORKER), head);
-        vm.prank(_party(KEEPER));
+        // Nor does it say that of another plan, or by what somebody else has signed.
+        vm.startPrank(_party(KEEPER));
+        head.head.plan = "another plan";
+        vm.expectPartialRevert(bytes4(keccak256("OtherPlan(bytes32)")));
         demands.answerLength(d, _party(WORKER), head);
+        head.head.plan = id;
+        head.signature = _signature(WORKER, _headDigest(head));
+        vm.expectPartialRevert(bytes4(keccak256("OtherSigner(address)")));
+        demands.answerLength(d, _party(WORKER), head);
+        vm.stopPrank();
+        _tell(d, 7);
         vm.assertEq(bonds.bond(id, _party(WORKER)).entries, 7);
         vm.expectPartialRevert(bytes4(keccak256("WrongStanding(address,uint8)")));
-        demands.demandLength(id, _party(WORKER), bond);
+        demands.demandLength(id, _party(WORKER), d.bond);
         // Who joins again answers for itself.
         vm.prank(_party(WORKER));
         bonds.join(id);

@@ -1,0 +1,87 @@
+"""Time and memory of a party of rounds over a long log: `python -m lab.benchmarks.long_round_logs [ROUNDS]`.
+
+The log is made up: a roster, and a claim of each of two workers, in each round. The party has no claim of its own.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from pol.execution.cpu import CpuExecutor
+from pol.roles.rounds.kept_rounds import KeptRounds
+from pol.rounds.log.log_entries import ClaimEntry, RosterEntry
+from pol.rounds.log.rounds_log import LogKeeper
+from pol.rounds.plan.rounds_plan import Constants, Phase, RoundsPlan, SourceRule
+from pol.rounds.roster import Member, Roster
+from pol.rounds.round_claim import RoundClaim
+from pol.rounds.worker_key import WorkerKey
+from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.store import Store
+
+KEEPER, *WORKERS = (WorkerKey(bytes([number]) * 32) for number in (1, 2, 3))
+NOTHING = bytes([7]) * 32
+
+
+def plan_in(store: Store, rounds: int) -> RoundsPlan:
+    """A plan of one phase, registered nowhere."""
+    phase = Phase("step", "07" * 32, NOTHING, "07" * 32, (Constants(NOTHING, "07" * 32),), (SourceRule("step", 0),))
+    plan = RoundsPlan("long", bytes(32), KEEPER.name, (phase,), (), "07" * 32, rounds, {})
+    document = store.put(plan.encode())
+    return replace(plan, registration=bytes(96) + bytes.fromhex(document) + bytes(544))
+
+
+def add_round(store: Store, plan: RoundsPlan, keeper: LogKeeper, round_: int) -> None:
+    """The entries of one round."""
+    members = tuple(Member(key.name, seat) for seat, key in enumerate(WORKERS))
+    roster = Roster(plan.digest, round_, members)
+    keeper.append(RosterEntry(store.put(roster.encode()), KEEPER.sign(roster.digest)), round_)
+    for key in WORKERS:
+        place = (plan.digest, key.name, round_, 0, 0, roster.document)
+        claim = RoundClaim(*place, NOTHING, NOTHING, round_, 1, NOTHING, NOTHING, NOTHING)
+        keeper.append(ClaimEntry(claim, key.sign(claim.digest), "07" * 32, "07" * 32), round_)
+
+
+def timed(what: str, work: Callable[[], object]) -> None:
+    """Print what a piece of work takes, and the most memory so far."""
+    began = time.perf_counter()
+    work()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"{what:<32}{time.perf_counter() - began:8.2f} s {peak:6d} MiB at most", flush=True)
+
+
+def main(rounds: int) -> None:
+    """Make the log, and look at it."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(f"file://{folder}/store")
+        plan = plan_in(store, rounds + 1)
+        store.put(plan.registration)
+        keeper = LogKeeper(store, plan.digest, KEEPER)
+
+        def grow(first: int, last: int) -> None:
+            for round_ in range(first, last):
+                add_round(store, plan, keeper, round_)
+            keeper.publish()
+
+        timed(f"a log of {rounds} rounds is made", lambda: grow(0, rounds))
+        party = KeptRounds(KeptStore(store.url, Path(folder) / "kept"), plan.registration, KEEPER.name, CpuExecutor)
+
+        def look() -> None:
+            party.refresh()
+            assert party.troubles == party.unanswerable == []
+            assert len(party.rounds.entries) == len(party.logged.entries) == len(keeper)
+            assert party.members.keys() == {key.name for key in WORKERS}
+
+        timed("the first look", look)
+        timed("one with nothing new", look)
+        grow(rounds, rounds + 1)
+        timed("one with a new round", look)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
