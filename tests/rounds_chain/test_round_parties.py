@@ -293,12 +293,18 @@ def test_an_unstaked_member_is_shown_and_its_keeper_warned(trained: Trained) -> 
     assert bonds.bond(toy.plan_id, keeper).standing is Standing.SLASHED
 
 
+def has_gone(toy: ToyRounds, name: str) -> None:
+    """A worker leaves in peace."""
+    bonds, wallet = toy.contracts.bonds, toy.wallets[name]
+    bonds.leave(wallet, toy.plan_id)
+    toy.connection.wait_until(bonds.bond(toy.plan_id, wallet.address).until + 1)
+    bonds.depart(wallet, toy.plan_id)
+
+
 def test_the_keeper_says_how_long_its_log_is_when_a_worker_has_gone(trained: Trained) -> None:
-    """While the newest roster has the worker it waits, for half of its window at most: that round is logged yet."""
+    """Half of its window later: what it had begun before is logged by then."""
     toy, bonds, bob = trained.toy, trained.contracts.bonds, trained.toy.wallets["bob"]
-    bonds.leave(bob, toy.plan_id)
-    toy.connection.wait_until(bonds.bond(toy.plan_id, bob.address).until + 1)
-    bonds.depart(bob, toy.plan_id)
+    has_gone(toy, "bob")
     assert "ask for the length of the log" in trained.until_idle(trained.party("ann"), Mode.RESOLVE)
     (demand,) = trained.contracts.demands.demands(toy.plan_id)
     keeper = trained.party("keeper")
@@ -308,6 +314,52 @@ def test_the_keeper_says_how_long_its_log_is_when_a_worker_has_gone(trained: Tra
     assert keeper.kept.head is not None
     assert bonds.bond(toy.plan_id, bob.address).entries == keeper.kept.head.size
     assert "ask for the length of the log" not in trained.until_idle(trained.party("ann"), Mode.RESOLVE)
+
+
+def test_a_round_that_goes_on_is_within_the_length_of_the_log(trained: Trained) -> None:
+    """Processes of a group log a roster when its round ends: by the head before, the one with a member that had its
+    stake then was a lie. The store is gone by the answer; and the keeper shows that its next head extends that one.
+    """
+    toy, demands, asks = trained.toy, trained.contracts.demands, trained.toy.wallets["challenger"]
+    training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
+    training.append(trained.signed(replace(toy.rosters[1], arrivals=())), 1)
+    training.keep([])
+    has_gone(toy, "bob")
+    demand = demands.demand_length(asks, toy.plan_id, toy.wallets["bob"].address)
+    trained.party("keeper")
+    toy.connection.wait_until(demand.deadline - MONEY.answer_window // 2)
+    (trained.folder / "store").rename(trained.folder / "away")
+    assert "answer a demand" in trained.until_idle(trained.party("keeper"))
+    (trained.folder / "away").rename(trained.folder / "store")
+    shown = demands.events("LengthShown", id=toy.plan_id)[-1]["head"]
+    plan, size, root = shown["head"].values()
+    word = LogHead(plan, size, root, shown["signature"], (), ())
+    assert size == len(training)
+    training.append(MembershipEntry.signed(toy.keys["ann"], toy.plan.digest, 2, Change.LEAVE), 1)
+    training.publish([])
+    ann = trained.party("ann")
+    assert "show an unstaked member" not in trained.until_idle(ann, Mode.RESOLVE)
+    assert ann.kept.head is not None
+    demands.demand_path(asks, toy.plan_id, word, ann.kept.head)
+    assert "answer a demand" in trained.until_idle(trained.party("keeper"))
+
+
+def test_a_keeper_whose_log_is_empty_answers(toy: ToyRounds, tmp_path: Path) -> None:
+    """Who joins and goes before the training begins asked for what the keeper's process couldn't say."""
+    made = Trained(toy, tmp_path)
+    demands, asks, bob = toy.contracts.demands, toy.wallets["challenger"], toy.wallets["bob"].address
+    has_gone(toy, "bob")
+    demand = demands.demand_length(asks, toy.plan_id, bob)
+    toy.connection.wait_until(demand.deadline - MONEY.answer_window // 2)
+    assert "answer a demand" in made.until_idle(made.party("keeper"))
+    assert toy.contracts.bonds.bond(toy.plan_id, bob).entries == 1
+    shown = demands.events("LengthShown", id=toy.plan_id)[-1]["head"]
+    plan, size, root = shown["head"].values()
+    made.train()
+    keeper = made.party("keeper")
+    assert keeper.kept.head is not None
+    demands.demand_path(asks, toy.plan_id, LogHead(plan, size, root, shown["signature"], (), ()), keeper.kept.head)
+    assert "answer a demand" in made.until_idle(keeper)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pol.errors import OperationalError, PolError, ProtocolError
 from pol.execution.executor import ExecutorFactory
 from pol.rounds.auditing.claim_replay import load_phase, load_start, phase_constants
 from pol.rounds.auditing.roster_rules import final_of
+from pol.rounds.log.journaled_keeper import journaled_entries, keeper_journal_name
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
 from pol.rounds.log.logged_rounds import LoggedRounds, rounds_of
 from pol.rounds.log.owned_file import FILE_LIMIT
@@ -57,10 +58,14 @@ class KeptRounds:
         self.unanswerable: list[str] = []
         """Of the own claims, those that this party couldn't answer for, and why."""
         self._logged: list[LogEntry] = []
+        self._begun: tuple[int, list[bytes]] = (0, [])
+        self._takes = [self._take_log, self._take_journal]
+        if worker == self.plan.coordinator:
+            self._takes.append(self._take_begun)
         self._done = set[str](json.loads(self.own.read(DONE))) if self.own.holds(DONE) else set[str]()
         if store.lacks(self.name):
             self._done = set()  # all is looked for again
-        for take in (self._take_log, self._take_journal):
+        for take in self._takes:
             take(self.own)
         if self.own.holds(OTHER):
             self.other = LogHead.decode(self.own.read(OTHER))
@@ -68,7 +73,7 @@ class KeptRounds:
     def refresh(self) -> None:
         """Copy what the store has by now: ``troubles`` says what couldn't be read, ``unanswerable`` what is missing."""
         self.troubles, self.unanswerable = [], []
-        for take in (self._take_log, self._take_journal):
+        for take in self._takes:
             try:
                 take(self.store)
             except PolError as error:
@@ -144,6 +149,18 @@ class KeptRounds:
             for roster in rosters:
                 found = dict.fromkeys((member.worker for member in roster.members), roster.document) | found
         return found
+
+    def whole_log(self) -> CheckpointLog:
+        """The log with what its keeper has written to its journal by now: all heads that follow extend it.
+
+        Raises:
+            OperationalError: the copies of log and journal are of different times.
+        """
+        first, entries = self._begun
+        known, begun = self.log.entries, (*self.log.entries[:first], *map(keccak256, entries))
+        if first > len(known) or any(one != other for one, other in zip(known, begun, strict=False)):
+            raise OperationalError("the kept log isn't the one that the keeper's journal goes on with: look again")
+        return CheckpointLog(max(known, begun, key=len))
 
     def other_log(self) -> CheckpointLog:
         """The log under the `other` head.
@@ -240,6 +257,17 @@ class KeptRounds:
         journal.store, self.journal = self.own, journal
         self.own.replace(name, data)
         self._changed()
+
+    def _take_begun(self, store: Store) -> None:
+        """Copy the journal of the keeper, whose own process this is beside."""
+        name = keeper_journal_name(self.plan.digest)
+        if not store.holds(name):
+            return
+        data = store.read(name, limit=FILE_LIMIT)
+        first, entries = journaled_entries(data, name)
+        if first + len(entries) >= self._begun[0] + len(self._begun[1]):  # else an older state
+            self._begun = (first, entries)
+            self.own.replace(name, data)
 
     def _changed(self) -> None:
         for name in ("logged", "rounds", "members"):

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from eth_typing import ChecksumAddress
 from web3 import Web3
 
 from pol.chain.contract.structs import decoded
-from pol.chain.rounds.round_demands import RoundDemand, TimedDemands, length_content
-from pol.chain.rounds.signed_structs import logged_entry, member_proof
+from pol.chain.rounds.round_demands import RoundDemand, TimedDemands
+from pol.chain.rounds.signed_structs import logged_entry, member_proof, sign_head
 from pol.chain.rounds.worker_bonds import Standing
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.position import Side
@@ -125,9 +126,9 @@ def _answers(role: RoundParty) -> Iterator[Decision]:
     now, bond = role.connection.now(), role.bond()
     for desk, demand in role.demands():
         if now <= demand.deadline and bond.standing in _STAKED:  # a stake that is lost isn't saved by answers
-            if is_early(role, demand, now):
-                why = f"the newest roster has a worker that has gone, about which demand {demand.key.hex()[:8]} asks"
-                yield Wait(role.plan_id, f"{why}: this party answers when a roster is without it", now)
+            if (since := first_answer(role, demand)) > now:
+                why = f"demand {demand.key.hex()[:8]} asks for the length of the log"
+                yield Wait(role.plan_id, f"{why}: this party answers when what it has begun is logged", since)
                 continue
             why = f"demand {demand.key.hex()[:8]} asks for what this party has signed"
             act = partial(answer, role, desk, demand)
@@ -139,13 +140,13 @@ def _answers(role: RoundParty) -> Iterator[Decision]:
                 yield Action(role.plan_id, "end a demand", why, Mode.DEFEND, partial(desk.expire, role.wallet, demand))
 
 
-def is_early(role: RoundParty, demand: RoundDemand, now: int) -> bool:
-    """Whether an answer waits, for half of its window at most: rosters with that worker, logged later, are lies."""
-    kept = role.kept
-    if not kept.rounds.rosters or now > demand.deadline - role.terms.answer_window // 2:
-        return False
-    newest = {member.worker for roster in kept.rounds.rosters[max(kept.rounds.rosters)] for member in roster.members}
-    return any(demand.content == length_content(Web3.to_checksum_address(worker)) for worker in newest)
+def first_answer(role: RoundParty, demand: RoundDemand) -> int:
+    """From when a demand is answered: the length of the log in the second half of its window, all others at once.
+
+    A roster that was begun while its member had a stake, and is logged behind that length, would be a lie.
+    """
+    asked = role.contracts.demands.events("LengthDemanded", id=role.plan_id, content=demand.content)
+    return demand.deadline - role.terms.answer_window // 2 if asked else 0
 
 
 def answer(role: RoundParty, desk: TimedDemands, demand: RoundDemand) -> object:
@@ -168,21 +169,31 @@ def answer(role: RoundParty, desk: TimedDemands, demand: RoundDemand) -> object:
         entry = role.kept.claim(_claim(asked[-1]["signed"]))
         return demands.answer_entry(role.wallet, demand, entry, _logged(role, entry.claim.digest))
     if asked := demands.events("LengthDemanded", **about):
-        if role.kept.head is None:
-            raise OperationalError("the kept log is empty: put back the store of the training")
-        return demands.answer_length(role.wallet, demand, asked[-1]["worker"], role.kept.head)
+        return demands.answer_length(role.wallet, demand, asked[-1]["worker"], _own_head(role))
     asked = demands.events("PathDemanded", **about)
     if not asked:
         raise OperationalError(
             f"{role.connection.name} has no event of demand {demand.key.hex()[:8]}: ask another node"
         )
     older, newer = (_head(asked[-1][name]) for name in ("older", "newer"))
-    if newer.size > len(role.kept.log):
+    log = role.kept.whole_log()
+    if newer.size > len(log):
         raise OperationalError(
-            f"the kept log has {len(role.kept.log)} entries, and a head over {newer.size} was signed: put back the "
-            f"newest state of {role.store.url}"
+            f"the kept log has {len(log)} entries, and a head over {newer.size} was signed: put back the newest state "
+            f"of {role.store.url}"
         )
-    return demands.answer_path(role.wallet, demand, older, newer, role.kept.log.consistency(older.size, newer.size))
+    path = log.consistency(older.size, newer.size) if older.size else []  # every log extends the empty one
+    return demands.answer_path(role.wallet, demand, older, newer, path)
+
+
+def _own_head(role: RoundParty) -> LogHead:
+    """The keeper's word over all that it has begun to enter, which may be nothing yet."""
+    log, head = role.kept.whole_log(), role.kept.head
+    if head is None or head.size < len(log):
+        root = log.root() if len(log) else sha256().digest()  # RFC 9162, 2.1.1
+        head = LogHead(role.plan_id, len(log), root, b"", (), ())
+        head = replace(head, signature=sign_head(role.wallet, head))
+    return head
 
 
 def _answer_source(role: RoundParty, demand: RoundDemand, claim: bytes, slot: int) -> object:
