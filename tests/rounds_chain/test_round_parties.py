@@ -216,6 +216,18 @@ def test_a_worker_leaves_when_nothing_is_open(trained: Trained) -> None:
     assert (bonds.bond(toy.plan_id, ann).standing, toy.free("ann")) == (Standing.LEFT, 0)
 
 
+def test_a_worker_counts_its_claims_before_it_leaves(trained: Trained) -> None:
+    """In the last settlement, a line that failed once came behind the end of the stake: who leaves posts none."""
+    toy, shares, ann = trained.toy, trained.contracts.shares, trained.toy.wallets["ann"].address
+    for number in range(MONEY.settlements):
+        toy.connection.wait_until(trained.contracts.bonds.read("registeredAt", toy.plan_id) + (number + 1) * 8 * DAY)
+        shares.open(toy.wallets["challenger"], toy.plan_id)
+    worker = trained.party("ann")
+    worker.tried[f"2 claims aren't counted, and settlement {MONEY.settlements - 1} takes lines"] = 1
+    assert trained.until_idle(worker) == ["post a line"]
+    assert trained.contracts.bonds.bond(toy.plan_id, ann).standing is Standing.JOINED
+
+
 def test_a_worker_defends_its_claim(trained: Trained) -> None:
     """Every move is of another process: each was killed after the one before."""
     toy, disputes, game = trained.toy, trained.contracts.disputes, trained.contracts.game

@@ -440,9 +440,11 @@ def _why_stay(role: RoundParty, course: Course) -> str | None:
         return f"{role.bond().open} accusations are open"
     if role.keeps and course.next is not None:
         return "the keeper stays until all settlements are open"
-    if course.next is not None and _line(role):
+    shares, own, last = role.contracts.shares, role.wallet.address, course.opened - 1
+    # Whatever fails in the last settlement is tried again: who leaves posts no line.
+    is_last_open = last >= 0 and role.connection.now() <= shares.settlement(role.plan_id, last).lines_until
+    if (course.next is not None or is_last_open) and _line(role):
         return "claims of its own aren't counted yet"
-    shares, own = role.contracts.shares, role.wallet.address
     for number in {int(e["settlement"]) for e in shares.events("LinePosted", id=role.plan_id, worker=own)}:
         if pay_state(role.contracts, role.plan_id, number, own).state not in {"paid", "void"}:
             return f"its line in settlement {number} isn't paid"
