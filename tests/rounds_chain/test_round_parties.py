@@ -384,6 +384,7 @@ def test_a_keeper_whose_log_is_empty_answers(toy: ToyRounds, tmp_path: Path) -> 
 def test_a_worker_that_could_not_answer_does_not_start(trained: Trained, lost: str, reason: str) -> None:
     """Before any stake: what is missing is named, and what mends it."""
     toy = trained.toy
+    has_gone(toy, "ann")
     (trained.folder / "store" / HEAD).unlink()
     name = journal_name(toy.plan.digest, toy.keys["ann"].name)
     file = trained.folder / "store" / name
@@ -396,6 +397,17 @@ def test_a_worker_that_could_not_answer_does_not_start(trained: Trained, lost: s
     with pytest.raises(ProtocolError, match=f"would cost the stake: .*({reason}).*Put back") as refusal:
         trained.party("ann")
     assert "round 0" in str(refusal.value)
+
+
+def test_a_worker_that_has_staked_starts_with_what_it_has(trained: Trained) -> None:
+    """A coordinator takes an object of its store away: the worker's process, started again, answered nothing at all."""
+    toy = trained.toy
+    digest = toy.made["ann", STEP].entry.sources
+    (trained.folder / "store" / digest[:2] / digest).unlink()
+    toy.contracts.demands.demand_roster(toy.wallets["challenger"], toy.plan_id, toy.made["ann", MERGE].entry)
+    worker = trained.party("ann")
+    assert trained.until_idle(worker) == ["answer a demand"]
+    assert any("would cost the stake" in problem for problem in worker.state()["problems"])
 
 
 def test_a_keeper_without_its_journal_does_not_start(trained: Trained) -> None:
