@@ -216,16 +216,40 @@ def test_a_worker_leaves_when_nothing_is_open(trained: Trained) -> None:
     assert (bonds.bond(toy.plan_id, ann).standing, toy.free("ann")) == (Standing.LEFT, 0)
 
 
+def until_the_last_settlement(toy: ToyRounds) -> None:
+    """All settlements are opened, and nobody has counted anything."""
+    for number in range(MONEY.settlements):
+        toy.connection.wait_until(toy.contracts.bonds.read("registeredAt", toy.plan_id) + (number + 1) * 8 * DAY)
+        toy.contracts.shares.open(toy.wallets["challenger"], toy.plan_id)
+
+
 def test_a_worker_counts_its_claims_before_it_leaves(trained: Trained) -> None:
     """In the last settlement, a line that failed once came behind the end of the stake: who leaves posts none."""
-    toy, shares, ann = trained.toy, trained.contracts.shares, trained.toy.wallets["ann"].address
-    for number in range(MONEY.settlements):
-        toy.connection.wait_until(trained.contracts.bonds.read("registeredAt", toy.plan_id) + (number + 1) * 8 * DAY)
-        shares.open(toy.wallets["challenger"], toy.plan_id)
+    toy, ann = trained.toy, trained.toy.wallets["ann"].address
+    until_the_last_settlement(toy)
+    toy.connection.wait_until(toy.contracts.shares.read("openedAt", toy.plan_id) + MONEY.line_window // 2 + 1)
     worker = trained.party("ann")
     worker.tried[f"2 claims aren't counted, and settlement {MONEY.settlements - 1} takes lines"] = 1
     assert trained.until_idle(worker) == ["post a line"]
     assert trained.contracts.bonds.bond(toy.plan_id, ann).standing is Standing.JOINED
+
+
+def test_the_last_line_has_what_is_logged_in_its_window(toy: ToyRounds, tmp_path: Path) -> None:
+    """A settlement takes one line of a worker: what was logged behind it, in the last one, was never paid."""
+    made = Trained(toy, tmp_path)
+    training = JournaledKeeper(made.store, toy.plan.digest, toy.keys["keeper"])
+    training.append(made.signed(toy.rosters[0]), 0)
+    training.append(toy.made["ann", STEP].entry, 0)
+    training.publish([])
+    until_the_last_settlement(toy)
+    assert made.until_idle(made.party("ann")) == []
+    for worker, phase in (("bob", STEP), ("ann", GOSSIP)):
+        training.append(toy.made[worker, phase].entry, 0)
+    training.publish([])
+    toy.connection.wait_until(toy.contracts.shares.read("openedAt", toy.plan_id) + MONEY.line_window // 2 + 1)
+    assert made.until_idle(made.party("ann")) == ["post a line"]
+    line = toy.contracts.shares.line(toy.plan_id, MONEY.settlements - 1, toy.wallets["ann"].address)
+    assert (line.count, line.units) == (2, sum(PHASES.values()))
 
 
 def test_a_worker_defends_its_claim(trained: Trained) -> None:

@@ -330,7 +330,11 @@ def _settlements(role: RoundParty, course: Course) -> Iterator[Decision]:
     last = course.opened - 1
     if line and course.opened and (last, own) not in posted and bond.standing is Standing.JOINED:
         until = shares.settlement(plan_id, last).lines_until
-        if now <= until:
+        # The last one is waited with: what is logged behind it is never counted.
+        since = until - role.terms.line_window // 2 if course.next is None else 0
+        if now < since:
+            yield Wait(plan_id, f"settlement {last} is the last, and takes one line: more may be logged", since)
+        elif now <= until:
             why = f"{len(line)} claims aren't counted, and settlement {last} takes lines"
             act = partial(shares.post, role.wallet, plan_id, last, line, role.commitment)
             yield Action(plan_id, "post a line", why, Mode.DEFEND, act, until)
