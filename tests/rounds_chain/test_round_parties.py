@@ -287,6 +287,18 @@ def test_a_keeper_answers_for_its_log(trained: Trained) -> None:
     assert trained.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).open == 0
 
 
+def test_a_keeper_answers_by_its_journal(trained: Trained) -> None:
+    """A receipt is shown when its claim is in the journal, and a training may stop before the head over that."""
+    toy, asks = trained.toy, trained.toy.wallets["challenger"]
+    made = trained.toy.signed("ann", toy.made["ann", MERGE].entry, round=1)
+    training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
+    training.append(made, 1)
+    training.keep([])
+    receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 1, made.claim.digest)
+    trained.contracts.demands.demand_entry(asks, toy.plan_id, receipt, made)
+    assert trained.until_idle(trained.party("keeper")) == ["answer a demand"]
+
+
 def test_lies_of_others_are_shown(trained: Trained) -> None:
     """A second roster that the worker was shown, and a head that doesn't extend the one before."""
     toy, bonds, keeper = trained.toy, trained.contracts.bonds, trained.toy.wallets["keeper"].address

@@ -14,7 +14,7 @@ from pol.execution.executor import ExecutorFactory
 from pol.rounds.auditing.claim_replay import load_phase, load_start, phase_constants
 from pol.rounds.auditing.roster_rules import final_of
 from pol.rounds.log.journaled_keeper import journaled_entries, keeper_journal_name
-from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry
+from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, decode_entry
 from pol.rounds.log.logged_rounds import LoggedRounds, rounds_of
 from pol.rounds.log.owned_file import FILE_LIMIT
 from pol.rounds.log.rounds_log import HEAD, LogHead, load_plan, read_entries, read_pages
@@ -150,17 +150,18 @@ class KeptRounds:
                 found = dict.fromkeys((member.worker for member in roster.members), roster.document) | found
         return found
 
-    def whole_log(self) -> CheckpointLog:
+    @cached_property
+    def whole(self) -> tuple[list[LogEntry], CheckpointLog]:
         """The log with what its keeper has written to its journal by now: all heads that follow extend it.
 
         Raises:
             OperationalError: the copies of log and journal are of different times.
         """
-        first, entries = self._begun
-        known, begun = self.log.entries, (*self.log.entries[:first], *map(keccak256, entries))
-        if first > len(known) or any(one != other for one, other in zip(known, begun, strict=False)):
+        known, (first, entries) = self.log.entries, self._begun
+        hashes, done = list(map(keccak256, entries)), len(known) - first
+        if done < 0 or any(one != other for one, other in zip(known[first:], hashes, strict=False)):
             raise OperationalError("the kept log isn't the one that the keeper's journal goes on with: look again")
-        return CheckpointLog(max(known, begun, key=len))
+        return [*self._logged, *map(decode_entry, entries[done:])], CheckpointLog([*known, *hashes[done:]])
 
     def other_log(self) -> CheckpointLog:
         """The log under the `other` head.
@@ -264,12 +265,13 @@ class KeptRounds:
         if not store.holds(name):
             return
         data = store.read(name, limit=FILE_LIMIT)
-        first, entries = journaled_entries(data, name)
-        if first + len(entries) >= self._begun[0] + len(self._begun[1]):  # else an older state
-            self._begun = (first, entries)
+        begun = journaled_entries(data, name)
+        if begun != self._begun and begun[0] + len(begun[1]) >= self._begun[0] + len(self._begun[1]):
+            self._begun = begun
             self.own.replace(name, data)
+            self._changed("whole")
 
-    def _changed(self) -> None:
-        for name in ("logged", "rounds", "members"):
+    def _changed(self, *names: str) -> None:
+        for name in names or ("logged", "rounds", "members", "whole"):
             with suppress(AttributeError):
                 delattr(self, name)

@@ -26,6 +26,7 @@ from pol.roles.rounds.pay_state import Course, pay_state
 from pol.roles.rounds.round_party import RoundParty
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.auditing.round_audit import Finding
+from pol.rounds.log.log_entries import ClaimEntry
 from pol.rounds.log.rounds_log import LogHead
 from pol.rounds.round_claim import INITIAL, RoundClaim
 
@@ -166,8 +167,7 @@ def answer(role: RoundParty, desk: TimedDemands, demand: RoundDemand) -> object:
         entry = role.kept.claim(_claim(asked[-1]["signed"]))
         return demands.answer_roster(role.wallet, demand, entry, *role.kept.roster(entry.claim.roster))
     if asked := demands.events("EntryDemanded", **about):
-        entry = role.kept.claim(_claim(asked[-1]["signed"]))
-        return demands.answer_entry(role.wallet, demand, entry, _logged(role, entry.claim.digest))
+        return demands.answer_entry(role.wallet, demand, *_logged(role, _claim(asked[-1]["signed"])))
     if asked := demands.events("LengthDemanded", **about):
         return demands.answer_length(role.wallet, demand, asked[-1]["worker"], _own_head(role))
     asked = demands.events("PathDemanded", **about)
@@ -176,7 +176,7 @@ def answer(role: RoundParty, desk: TimedDemands, demand: RoundDemand) -> object:
             f"{role.connection.name} has no event of demand {demand.key.hex()[:8]}: ask another node"
         )
     older, newer = (_head(asked[-1][name]) for name in ("older", "newer"))
-    log = role.kept.whole_log()
+    _, log = role.kept.whole
     if newer.size > len(log):
         raise OperationalError(
             f"the kept log has {len(log)} entries, and a head over {newer.size} was signed: put back the newest state "
@@ -186,10 +186,11 @@ def answer(role: RoundParty, desk: TimedDemands, demand: RoundDemand) -> object:
     return demands.answer_path(role.wallet, demand, older, newer, path)
 
 
-def _own_head(role: RoundParty) -> LogHead:
-    """The keeper's word over all that it has begun to enter, which may be nothing yet."""
-    log, head = role.kept.whole_log(), role.kept.head
-    if head is None or head.size < len(log):
+def _own_head(role: RoundParty, least: int = 0) -> LogHead:
+    """A head over ``least`` entries, or all: if none is published yet, the keeper's word over what it has begun."""
+    _, log = role.kept.whole
+    head = role.kept.head
+    if head is None or head.size < (least or len(log)):
         root = log.root() if len(log) else sha256().digest()  # RFC 9162, 2.1.1
         head = LogHead(role.plan_id, len(log), root, b"", (), ())
         head = replace(head, signature=sign_head(role.wallet, head))
@@ -220,7 +221,7 @@ def _answer_counted(role: RoundParty, demand: RoundDemand, asked: Mapping[str, A
     line = [_counted_claim(posted[at : at + 48]) for at in range(0, len(posted), 48)]
     entry = role.kept.claim(line[index].claim)
     roster = role.kept.roster(entry.claim.roster)
-    logged = _logged(role, entry.claim.digest)
+    _, logged = _logged(role, entry.claim.digest)
     return shares.answer_counted(role.wallet, demand, number, line, index, entry.claim, role.commitment, roster, logged)
 
 
@@ -229,17 +230,19 @@ def _counted_claim(data: bytes) -> CountedClaim:
     return CountedClaim(place[0], place[1], place[2], data[16:], 0)
 
 
-def _logged(role: RoundParty, claim: bytes) -> tuple[object, ...]:
-    """Where the kept log has a claim."""
-    kept = role.kept
-    entry = kept.logged.claims.get(claim)
-    if entry is None or kept.head is None:
+def _logged(role: RoundParty, claim: bytes) -> tuple[ClaimEntry, tuple[object, ...]]:
+    """A claim where the kept log has it, or where the keeper's journal says that it will."""
+    kept, (entries, log) = role.kept, role.kept.whole
+    begun = (each for each in entries[len(kept.log) :] if isinstance(each, ClaimEntry) and each.claim.digest == claim)
+    entry = kept.logged.claims.get(claim) or next(begun, None)
+    if entry is None:
         raise OperationalError(
             f"the log that this party has kept is without claim {claim.hex()[:16]}: the training's coordinator enters "
             "it when it is handed in again"
         )
-    index = kept.logged.entries.index(entry)
-    return logged_entry(entry, index, kept.head, kept.log.inclusion(index, kept.head.size))
+    index = entries.index(entry)
+    head = _own_head(role, index + 1)
+    return entry, logged_entry(entry, index, head, log.inclusion(index, head.size))
 
 
 def _claim(signed: Mapping[str, Any]) -> bytes:
