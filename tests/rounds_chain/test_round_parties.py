@@ -216,6 +216,16 @@ def test_a_worker_leaves_when_nothing_is_open(trained: Trained) -> None:
     assert (bonds.bond(toy.plan_id, ann).standing, toy.free("ann")) == (Standing.LEFT, 0)
 
 
+def test_what_a_lost_stake_leaves_is_taken_out(trained: Trained) -> None:
+    """What it has earned or brought besides lay in the vault for good: no other verb takes it out."""
+    toy, entry = trained.toy, trained.toy.made["bob", STEP].entry
+    other = toy.signed("bob", entry, end=bytes([7]) * 32)
+    toy.contracts.evidence.show_two_claims(toy.wallets["challenger"], toy.plan_id, entry, other)
+    assert toy.free("bob") > 0
+    assert trained.until_idle(trained.party("bob", leaves=True)) == ["withdraw"]
+    assert toy.free("bob") == 0
+
+
 def until_the_last_settlement(toy: ToyRounds) -> None:
     """All settlements are opened, and nobody has counted anything."""
     for number in range(MONEY.settlements):

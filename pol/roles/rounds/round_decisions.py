@@ -466,12 +466,12 @@ def _why_stay(role: RoundParty, course: Course) -> str | None:
 
 def _gone(role: RoundParty, standing: Standing) -> Iterator[Decision]:
     free = role.vault.free(role.wallet.address)
-    if role.leaves and free and standing is Standing.LEFT:
-        why = f"the stake is back, and {free} are free in the vault"
+    if role.leaves and free:
+        why = f"nothing of it is at stake, and {free} are free in the vault"
         act = partial(role.vault.withdraw, role.wallet, free)
         yield Action(role.plan_id, "withdraw", why, Mode.DEFEND, act)
         return
-    told = "it has left, and its money is free in the vault (--leave takes it out)"
+    told = "it has left"
     if standing is Standing.SLASHED:
         told = "its stake is lost: a dispute, evidence or a demand that wasn't answered has taken it"
-    yield Wait(role.plan_id, told, final=True)
+    yield Wait(role.plan_id, f"{told}; --leave takes out what is free in the vault", final=True)
