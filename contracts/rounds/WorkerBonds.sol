@@ -112,7 +112,8 @@ contract WorkerBonds is IWorkerBonds, RoundDesk {
     function tell(bytes32 id, address worker, uint64 entries) external onlyDesk {
         WorkerBond storage b = _bonds[id][worker];
         bool isGone = b.standing == Standing.Left || b.standing == Standing.Slashed;
-        if (isGone && b.entries == 0) b.entries = entries;
+        // Of an empty log, too: it isn't asked again.
+        if (isGone && b.entries == 0) b.entries = entries == 0 ? 1 : entries;
     }
 
     /// @inheritdoc IWorkerBonds

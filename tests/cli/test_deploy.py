@@ -124,6 +124,8 @@ def test_the_contracts_of_rounds(deploy: tuple[str | Path, ...], node: str, tmp_
     assert pol(*deploy[:-2], "--check") == Said(3, match="can't read the deployment")
     with pytest.raises(ProtocolError, match="this is no document of the contracts of rounds"):
         RoundsDeployment.from_json(kept.replace('"demands"', '"demand"'))
+    with pytest.raises(ProtocolError, match="is for `pol run worker`"):
+        Deployment.from_json(kept)  # `pol stake`, for a newcomer
     document.write_text(kept.replace(DEPLOYER, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"))
     assert pol(*deploy[:-2], "--rounds", "--check") == Said(1, match="addresses follow from the parameters")
 

@@ -232,6 +232,52 @@ def test_a_worker_leaves_when_nothing_is_open(trained: Trained) -> None:
     assert (bonds.bond(toy.plan_id, ann).standing, toy.free("ann")) == (Standing.LEFT, 0)
 
 
+def test_what_a_lost_stake_leaves_is_taken_out(trained: Trained) -> None:
+    """What it has earned or brought besides lay in the vault for good: no other verb takes it out."""
+    toy, entry = trained.toy, trained.toy.made["bob", STEP].entry
+    other = toy.signed("bob", entry, end=bytes([7]) * 32)
+    toy.contracts.evidence.show_two_claims(toy.wallets["challenger"], toy.plan_id, entry, other)
+    assert toy.free("bob") > 0
+    assert trained.until_idle(trained.party("bob", leaves=True)) == ["withdraw"]
+    assert toy.free("bob") == 0
+
+
+def until_the_last_settlement(toy: ToyRounds) -> None:
+    """All settlements are opened, and nobody has counted anything."""
+    for number in range(MONEY.settlements):
+        toy.connection.wait_until(toy.contracts.bonds.read("registeredAt", toy.plan_id) + (number + 1) * 8 * DAY)
+        toy.contracts.shares.open(toy.wallets["challenger"], toy.plan_id)
+
+
+def test_a_worker_counts_its_claims_before_it_leaves(trained: Trained) -> None:
+    """In the last settlement, a line that failed once came behind the end of the stake: who leaves posts none."""
+    toy, ann = trained.toy, trained.toy.wallets["ann"].address
+    until_the_last_settlement(toy)
+    toy.connection.wait_until(toy.contracts.shares.read("openedAt", toy.plan_id) + MONEY.line_window // 2 + 1)
+    worker = trained.party("ann")
+    worker.tried[f"2 claims aren't counted, and settlement {MONEY.settlements - 1} takes lines"] = 1
+    assert trained.until_idle(worker) == ["post a line"]
+    assert trained.contracts.bonds.bond(toy.plan_id, ann).standing is Standing.JOINED
+
+
+def test_the_last_line_has_what_is_logged_in_its_window(toy: ToyRounds, tmp_path: Path) -> None:
+    """A settlement takes one line of a worker: what was logged behind it, in the last one, was never paid."""
+    made = Trained(toy, tmp_path)
+    training = JournaledKeeper(made.store, toy.plan.digest, toy.keys["keeper"])
+    training.append(made.signed(toy.rosters[0]), 0)
+    training.append(toy.made["ann", STEP].entry, 0)
+    training.publish([])
+    until_the_last_settlement(toy)
+    assert made.until_idle(made.party("ann")) == []
+    for worker, phase in (("bob", STEP), ("ann", GOSSIP)):
+        training.append(toy.made[worker, phase].entry, 0)
+    training.publish([])
+    toy.connection.wait_until(toy.contracts.shares.read("openedAt", toy.plan_id) + MONEY.line_window // 2 + 1)
+    assert made.until_idle(made.party("ann")) == ["post a line"]
+    line = toy.contracts.shares.line(toy.plan_id, MONEY.settlements - 1, toy.wallets["ann"].address)
+    assert (line.count, line.units) == (2, sum(UNITS))
+
+
 def test_a_worker_defends_its_claim(trained: Trained) -> None:
     """Every move is of another process: each was killed after the one before."""
     toy, disputes, game = trained.toy, trained.contracts.disputes, trained.contracts.game
@@ -267,6 +313,21 @@ def test_a_keeper_answers_for_its_log(trained: Trained) -> None:
     desk.demand_roster_entry(asks, toy.plan_id, toy.rosters[1], roster.signature)
     assert trained.until_idle(keeper) == ["answer a demand"] * 3
     assert trained.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).open == 0
+
+
+def test_a_keeper_answers_by_its_journal(trained: Trained) -> None:
+    """A receipt or a roster is shown when it's in the journal, and a training may stop before the head over that."""
+    toy, asks = trained.toy, trained.toy.wallets["challenger"]
+    made = trained.toy.signed("ann", toy.made["ann", MERGE].entry, round=1)
+    training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
+    roster = trained.signed(toy.rosters[1])
+    training.append(roster, 1)
+    training.append(made, 1)
+    training.keep([])
+    receipt = DeliveryEntry.signed(toy.keys["keeper"], toy.plan.digest, 1, made.claim.digest)
+    trained.contracts.demands.demand_entry(asks, toy.plan_id, receipt, made)
+    trained.contracts.demands.demand_roster_entry(asks, toy.plan_id, toy.rosters[1], roster.signature)
+    assert trained.until_idle(trained.party("keeper")) == ["answer a demand"] * 2
 
 
 def test_lies_of_others_are_shown(trained: Trained) -> None:
@@ -311,12 +372,18 @@ def test_an_unstaked_member_is_shown_and_its_keeper_warned(trained: Trained) -> 
     assert bonds.bond(toy.plan_id, keeper).standing is Standing.SLASHED
 
 
+def has_gone(toy: ToyRounds, name: str) -> None:
+    """A worker leaves in peace."""
+    bonds, wallet = toy.contracts.bonds, toy.wallets[name]
+    bonds.leave(wallet, toy.plan_id)
+    toy.connection.wait_until(bonds.bond(toy.plan_id, wallet.address).until + 1)
+    bonds.depart(wallet, toy.plan_id)
+
+
 def test_the_keeper_says_how_long_its_log_is_when_a_worker_has_gone(trained: Trained) -> None:
-    """While the newest roster has the worker it waits, for half of its window at most: that round is logged yet."""
+    """Half of its window later: what it had begun before is logged by then."""
     toy, bonds, bob = trained.toy, trained.contracts.bonds, trained.toy.wallets["bob"]
-    bonds.leave(bob, toy.plan_id)
-    toy.connection.wait_until(bonds.bond(toy.plan_id, bob.address).until + 1)
-    bonds.depart(bob, toy.plan_id)
+    has_gone(toy, "bob")
     assert "ask for the length of the log" in trained.until_idle(trained.party("ann"), Mode.RESOLVE)
     (demand,) = trained.contracts.demands.demands(toy.plan_id)
     keeper = trained.party("keeper")
@@ -326,6 +393,52 @@ def test_the_keeper_says_how_long_its_log_is_when_a_worker_has_gone(trained: Tra
     assert keeper.kept.head is not None
     assert bonds.bond(toy.plan_id, bob.address).entries == keeper.kept.head.size
     assert "ask for the length of the log" not in trained.until_idle(trained.party("ann"), Mode.RESOLVE)
+
+
+def test_a_round_that_goes_on_is_within_the_length_of_the_log(trained: Trained) -> None:
+    """Processes of a group log a roster when its round ends: by the head before, the one with a member that had its
+    stake then was a lie. The store is gone by the answer; and the keeper shows that its next head extends that one.
+    """
+    toy, demands, asks = trained.toy, trained.contracts.demands, trained.toy.wallets["challenger"]
+    training = JournaledKeeper(trained.store, toy.plan.digest, toy.keys["keeper"])
+    training.append(trained.signed(replace(toy.rosters[1], arrivals=())), 1)
+    training.keep([])
+    has_gone(toy, "bob")
+    demand = demands.demand_length(asks, toy.plan_id, toy.wallets["bob"].address)
+    trained.party("keeper")
+    toy.connection.wait_until(demand.deadline - MONEY.answer_window // 2)
+    (trained.folder / "store").rename(trained.folder / "away")
+    assert "answer a demand" in trained.until_idle(trained.party("keeper"))
+    (trained.folder / "away").rename(trained.folder / "store")
+    shown = demands.events("LengthShown", id=toy.plan_id)[-1]["head"]
+    plan, size, root = shown["head"].values()
+    word = LogHead(plan, size, root, shown["signature"], (), ())
+    assert size == len(training)
+    training.append(MembershipEntry.signed(toy.keys["ann"], toy.plan.digest, 2, Change.LEAVE), 1)
+    training.publish([])
+    ann = trained.party("ann")
+    assert "show an unstaked member" not in trained.until_idle(ann, Mode.RESOLVE)
+    assert ann.kept.head is not None
+    demands.demand_path(asks, toy.plan_id, word, ann.kept.head)
+    assert "answer a demand" in trained.until_idle(trained.party("keeper"))
+
+
+def test_a_keeper_whose_log_is_empty_answers(toy: ToyRounds, tmp_path: Path) -> None:
+    """Who joins and goes before the training begins asked for what the keeper's process couldn't say."""
+    made = Trained(toy, tmp_path)
+    demands, asks, bob = toy.contracts.demands, toy.wallets["challenger"], toy.wallets["bob"].address
+    has_gone(toy, "bob")
+    demand = demands.demand_length(asks, toy.plan_id, bob)
+    toy.connection.wait_until(demand.deadline - MONEY.answer_window // 2)
+    assert "answer a demand" in made.until_idle(made.party("keeper"))
+    assert toy.contracts.bonds.bond(toy.plan_id, bob).entries == 1
+    shown = demands.events("LengthShown", id=toy.plan_id)[-1]["head"]
+    plan, size, root = shown["head"].values()
+    made.train()
+    keeper = made.party("keeper")
+    assert keeper.kept.head is not None
+    demands.demand_path(asks, toy.plan_id, LogHead(plan, size, root, shown["signature"], (), ()), keeper.kept.head)
+    assert "answer a demand" in made.until_idle(keeper)
 
 
 @pytest.mark.parametrize(
@@ -338,6 +451,7 @@ def test_the_keeper_says_how_long_its_log_is_when_a_worker_has_gone(trained: Tra
 def test_a_worker_that_could_not_answer_does_not_start(trained: Trained, lost: str, reason: str) -> None:
     """Before any stake: what is missing is named, and what mends it."""
     toy = trained.toy
+    has_gone(toy, "ann")
     (trained.folder / "store" / HEAD).unlink()
     name = journal_name(toy.plan.digest, toy.keys["ann"].name)
     file = trained.folder / "store" / name
@@ -350,6 +464,17 @@ def test_a_worker_that_could_not_answer_does_not_start(trained: Trained, lost: s
     with pytest.raises(ProtocolError, match=f"would cost the stake: .*({reason}).*Put back") as refusal:
         trained.party("ann")
     assert "round 0" in str(refusal.value)
+
+
+def test_a_worker_that_has_staked_starts_with_what_it_has(trained: Trained) -> None:
+    """A coordinator takes an object of its store away: the worker's process, started again, answered nothing at all."""
+    toy = trained.toy
+    digest = toy.made["ann", STEP].entry.sources
+    (trained.folder / "store" / digest[:2] / digest).unlink()
+    toy.contracts.demands.demand_roster(toy.wallets["challenger"], toy.plan_id, toy.made["ann", MERGE].entry)
+    worker = trained.party("ann")
+    assert trained.until_idle(worker) == ["answer a demand"]
+    assert any("would cost the stake" in problem for problem in worker.state()["problems"])
 
 
 def test_a_keeper_without_its_journal_does_not_start(trained: Trained) -> None:

@@ -72,7 +72,8 @@ class Deployment:
             )
         except KeyError as error:
             raise ProtocolError(
-                f"this is no document of a deployment: no member {error}; name the file that `pol deploy` wrote"
+                f"this is no document of a deployment: no member {error}; name the file that `pol deploy` wrote; that "
+                "of `pol deploy --rounds` is for `pol run worker`, `pol run keeper` and `pol explain 0xWORKER`"
             ) from error
         except (ValueError, TypeError, AttributeError) as error:
             raise ProtocolError(

@@ -11,6 +11,7 @@ from web3 import Web3
 from pol.commitments import merkle
 from pol.commitments.keccak import HASH_SIZE, keccak256
 from pol.errors import ProtocolError
+from pol.incentives.payouts import MAX_AMOUNT
 from pol.incentives.work_shares import MAX_LINE, CountedClaim
 from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.plan.rounds_plan import Phase, RoundsPlan, SourceRule
@@ -212,7 +213,7 @@ class PlanTerms(PlanMoney, PlanIdentity):
         """The terms of a plan.
 
         Raises:
-            ProtocolError: a worker makes more claims that count than the settlements take.
+            ProtocolError: a worker makes more claims that count than the settlements take, or more units than a line.
         """
         plan = commitment.plan
         most = plan.rounds * sum(phase.parts for phase in commitment.phases if phase.units)
@@ -221,6 +222,9 @@ class PlanTerms(PlanMoney, PlanIdentity):
                 f"a worker makes up to {most} claims that count, and {money.settlements} settlements take {MAX_LINE} "
                 "each: let a claim have more steps, or have more settlements"
             )
+        units = plan.rounds * sum(phase.parts * phase.units for phase in commitment.phases)
+        if money.pay and units >= MAX_AMOUNT:
+            raise ProtocolError(f"a worker's claims have {units} units, more than a line counts: count in larger ones")
         return cls(
             keccak256(plan.encode()),
             commitment.root,

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from web3 import Web3
 
+from pol.chain.account.wallet import Wallet
 from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.commitments import merkle
 from pol.commitments.keccak import keccak256
@@ -35,6 +36,18 @@ def signed_claim(entry: ClaimEntry) -> Struct:
 def signed_head(head: LogHead) -> Struct:
     """``SignedHead``."""
     return (head.plan, head.size, head.root), head.signature
+
+
+def sign_head(wallet: Wallet, head: LogHead) -> bytes:
+    """The keeper's signature of a head, by whatever signs for its account.
+
+    Raises:
+        OperationalError: the signer failed.
+    """
+    members = {"plan": "bytes32", "size": "uint64", "root": "bytes32"}
+    types = {"LogHead": [{"name": name, "type": kind} for name, kind in members.items()]}
+    message = {name: getattr(head, name) for name in members}
+    return wallet.sign_typed({"name": "pol rounds", "version": "1"}, types, message)
 
 
 def source_proof(sources: Sequence[BoundSlot], slot: int) -> Struct:

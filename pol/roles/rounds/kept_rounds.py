@@ -13,6 +13,7 @@ from pol.errors import OperationalError, PolError, ProtocolError
 from pol.execution.executor import ExecutorFactory
 from pol.rounds.auditing.claim_replay import load_phase, load_start, phase_constants
 from pol.rounds.auditing.roster_rules import final_of
+from pol.rounds.log.journaled_keeper import journaled_entries, keeper_journal_name
 from pol.rounds.log.log_entries import PAGE, ClaimEntry, DeliveryEntry, LogEntry, RosterEntry, decode_entry
 from pol.rounds.log.logged_rounds import LoggedRounds, rounds_of
 from pol.rounds.log.owned_file import FILE_LIMIT
@@ -62,10 +63,14 @@ class KeptRounds:
         """Of the log, each with its size, by their objects: which doesn't change is read once."""
         self._edge = LogEdge()
         """Of the log's full pages."""
+        self._begun: tuple[int, list[bytes]] = (0, [])
+        self._takes = [self._take_log, self._take_journal]
+        if worker == self.plan.coordinator:
+            self._takes.append(self._take_begun)
         self._done = set[str](json.loads(self.own.read(DONE))) if self.own.holds(DONE) else set[str]()
         if store.lacks(self.name):
             self._done = set()  # all is looked for again
-        for take in (self._take_log, self._take_journal):
+        for take in self._takes:
             take(self.own)
         if self.own.holds(OTHER):
             self.other = LogHead.decode(self.own.read(OTHER))
@@ -73,7 +78,7 @@ class KeptRounds:
     def refresh(self) -> None:
         """Copy what the store has by now: ``troubles`` says what couldn't be read, ``unanswerable`` what is missing."""
         self.troubles, self.unanswerable = [], []
-        for take in (self._take_log, self._take_journal):
+        for take in self._takes:
             try:
                 take(self.store)
             except PolError as error:
@@ -144,6 +149,19 @@ class KeptRounds:
             for roster in rosters:
                 found = dict.fromkeys((member.worker for member in roster.members), roster.document) | found
         return found
+
+    @cached_property
+    def whole(self) -> tuple[list[LogEntry], CheckpointLog]:
+        """The log with what its keeper has written to its journal by now: all heads that follow extend it.
+
+        Raises:
+            OperationalError: the copies of log and journal are of different times.
+        """
+        known, (first, entries) = self.log.entries, self._begun
+        hashes, done = list(map(keccak256, entries)), len(known) - first
+        if done < 0 or any(one != other for one, other in zip(known[first:], hashes, strict=False)):
+            raise OperationalError("the kept log isn't the one that the keeper's journal goes on with: look again")
+        return [*self.logged.entries, *map(decode_entry, entries[done:])], CheckpointLog([*known, *hashes[done:]])
 
     def other_log(self) -> CheckpointLog:
         """The log under the `other` head.
@@ -259,7 +277,19 @@ class KeptRounds:
         self.own.replace(name, data)
         self._changed()
 
-    def _changed(self) -> None:
-        for name in ("rounds", "members"):
+    def _take_begun(self, store: Store) -> None:
+        """Copy the journal of the keeper, whose own process this is beside."""
+        name = keeper_journal_name(self.plan.digest)
+        if not store.holds(name):
+            return
+        data = store.read(name, limit=FILE_LIMIT)
+        begun = journaled_entries(data, name)
+        if begun != self._begun and begun[0] + len(begun[1]) >= self._begun[0] + len(self._begun[1]):
+            self._begun = begun
+            self.own.replace(name, data)
+            self._changed("whole")
+
+    def _changed(self, *names: str) -> None:
+        for name in names or ("rounds", "members", "whole"):
             with suppress(AttributeError):
                 delattr(self, name)

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from eth_typing import ChecksumAddress
 from web3 import Web3
 
 from pol.chain.contract.structs import decoded
-from pol.chain.rounds.round_demands import RoundDemand, TimedDemands, length_content
-from pol.chain.rounds.signed_structs import logged_entry, member_proof
+from pol.chain.rounds.round_demands import RoundDemand, TimedDemands
+from pol.chain.rounds.signed_structs import logged_entry, member_proof, sign_head
 from pol.chain.rounds.worker_bonds import Standing
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.position import Side
@@ -126,9 +127,9 @@ def _answers(role: RoundParty) -> Iterator[Decision]:
     now, bond = role.connection.now(), role.bond()
     for desk, demand in role.demands():
         if now <= demand.deadline and bond.standing in _STAKED:  # a stake that is lost isn't saved by answers
-            if is_early(role, demand, now):
-                why = f"the newest roster has a worker that has gone, about which demand {demand.key.hex()[:8]} asks"
-                yield Wait(role.plan_id, f"{why}: this party answers when a roster is without it", now)
+            if (since := first_answer(role, demand)) > now:
+                why = f"demand {demand.key.hex()[:8]} asks for the length of the log"
+                yield Wait(role.plan_id, f"{why}: this party answers when what it has begun is logged", since)
                 continue
             why = f"demand {demand.key.hex()[:8]} asks for what this party has signed"
             act = partial(answer, role, desk, demand)
@@ -140,13 +141,13 @@ def _answers(role: RoundParty) -> Iterator[Decision]:
                 yield Action(role.plan_id, "end a demand", why, Mode.DEFEND, partial(desk.expire, role.wallet, demand))
 
 
-def is_early(role: RoundParty, demand: RoundDemand, now: int) -> bool:
-    """Whether an answer waits, for half of its window at most: rosters with that worker, logged later, are lies."""
-    kept = role.kept
-    if not kept.rounds.rosters or now > demand.deadline - role.terms.answer_window // 2:
-        return False
-    newest = {member.worker for roster in kept.rounds.rosters[max(kept.rounds.rosters)] for member in roster.members}
-    return any(demand.content == length_content(Web3.to_checksum_address(worker)) for worker in newest)
+def first_answer(role: RoundParty, demand: RoundDemand) -> int:
+    """From when a demand is answered: the length of the log in the second half of its window, all others at once.
+
+    A roster that was begun while its member had a stake, and is logged behind that length, would be a lie.
+    """
+    asked = role.contracts.demands.events("LengthDemanded", id=role.plan_id, content=demand.content)
+    return demand.deadline - role.terms.answer_window // 2 if asked else 0
 
 
 def answer(role: RoundParty, desk: TimedDemands, demand: RoundDemand) -> object:
@@ -166,28 +167,38 @@ def answer(role: RoundParty, desk: TimedDemands, demand: RoundDemand) -> object:
         entry = role.kept.claim(_claim(asked[-1]["signed"]))
         return demands.answer_roster(role.wallet, demand, entry, *role.kept.roster(entry.claim.roster))
     if asked := demands.events("EntryDemanded", **about):
-        entry = role.kept.claim(_claim(asked[-1]["signed"]))
-        return demands.answer_entry(role.wallet, demand, entry, _logged(role, entry))
+        return demands.answer_entry(role.wallet, demand, *_logged(role, _claim(asked[-1]["signed"])))
     if asked := demands.events("RosterEntryDemanded", **about):
         document = bytes(asked[-1]["document"])
-        logged = _logged(role, role.kept.roster_entry(document))
+        logged = _logged_roster(role, document)
         return demands.answer_roster_entry(role.wallet, demand, int(asked[-1]["round"]), document, logged)
     if asked := demands.events("LengthDemanded", **about):
-        if role.kept.head is None:
-            raise OperationalError("the kept log is empty: put back the store of the training")
-        return demands.answer_length(role.wallet, demand, asked[-1]["worker"], role.kept.head)
+        return demands.answer_length(role.wallet, demand, asked[-1]["worker"], _own_head(role))
     asked = demands.events("PathDemanded", **about)
     if not asked:
         raise OperationalError(
             f"{role.connection.name} has no event of demand {demand.key.hex()[:8]}: ask another node"
         )
     older, newer = (_head(asked[-1][name]) for name in ("older", "newer"))
-    if newer.size > len(role.kept.log):
+    _, log = role.kept.whole
+    if newer.size > len(log):
         raise OperationalError(
-            f"the kept log has {len(role.kept.log)} entries, and a head over {newer.size} was signed: put back the "
-            f"newest state of {role.store.url}"
+            f"the kept log has {len(log)} entries, and a head over {newer.size} was signed: put back the newest state "
+            f"of {role.store.url}"
         )
-    return demands.answer_path(role.wallet, demand, older, newer, role.kept.log.consistency(older.size, newer.size))
+    path = log.consistency(older.size, newer.size) if older.size else []  # every log extends the empty one
+    return demands.answer_path(role.wallet, demand, older, newer, path)
+
+
+def _own_head(role: RoundParty, least: int = 0) -> LogHead:
+    """A head over ``least`` entries, or all: if none is published yet, the keeper's word over what it has begun."""
+    _, log = role.kept.whole
+    head = role.kept.head
+    if head is None or head.size < (least or len(log)):
+        root = log.root() if len(log) else sha256().digest()  # RFC 9162, 2.1.1
+        head = LogHead(role.plan_id, len(log), root, b"", (), ())
+        head = replace(head, signature=sign_head(role.wallet, head))
+    return head
 
 
 def _answer_source(role: RoundParty, demand: RoundDemand, claim: bytes, slot: int) -> object:
@@ -214,7 +225,7 @@ def _answer_counted(role: RoundParty, demand: RoundDemand, asked: Mapping[str, A
     line = [_counted_claim(posted[at : at + 48]) for at in range(0, len(posted), 48)]
     entry = role.kept.claim(line[index].claim)
     roster = role.kept.roster(entry.claim.roster)
-    logged = _logged(role, entry)
+    _, logged = _logged(role, entry.claim.digest)
     return shares.answer_counted(role.wallet, demand, number, line, index, entry.claim, role.commitment, roster, logged)
 
 
@@ -223,19 +234,37 @@ def _counted_claim(data: bytes) -> CountedClaim:
     return CountedClaim(place[0], place[1], place[2], data[16:], 0)
 
 
-def _logged(role: RoundParty, entry: ClaimEntry | RosterEntry) -> tuple[object, ...]:
-    """Where the kept log has a claim, or a roster."""
-    kept = role.kept
-    if isinstance(entry, ClaimEntry):
-        entry = kept.logged.claims.get(entry.claim.digest, entry)
-    if kept.head is None or entry not in kept.logged.entries:
-        named = entry.document if isinstance(entry, RosterEntry) else entry.claim.digest.hex()
-        raise OperationalError(
-            f"the log that this party has kept is without entry {named[:16]}: the training's coordinator enters it "
-            "when it is handed in again"
-        )
-    index = kept.logged.entries.index(entry)
-    return logged_entry(entry, index, kept.head, kept.log.inclusion(index, kept.head.size))
+def _logged(role: RoundParty, named: bytes) -> tuple[ClaimEntry, tuple[object, ...]]:
+    """A claim where the kept log has it, or where the keeper's journal says that it will."""
+    kept, (entries, _) = role.kept, role.kept.whole
+    begun = (each for each in entries[len(kept.log) :] if isinstance(each, ClaimEntry) and each.claim.digest == named)
+    entry = kept.logged.claims.get(named) or next(begun, None)
+    if entry is None:
+        raise _not_logged("claim", named)
+    return entry, _place(role, entry)
+
+
+def _logged_roster(role: RoundParty, document: bytes) -> tuple[object, ...]:
+    entries, _ = role.kept.whole
+    found = (each for each in entries if isinstance(each, RosterEntry) and each.document == document.hex())
+    entry = next(found, None)
+    if entry is None:
+        raise _not_logged("roster", document)
+    return _place(role, entry)
+
+
+def _not_logged(kind: str, named: bytes) -> OperationalError:
+    return OperationalError(
+        f"the log that this party has kept is without {kind} {named.hex()[:16]}: the training's coordinator enters it "
+        "when it is handed in again"
+    )
+
+
+def _place(role: RoundParty, entry: ClaimEntry | RosterEntry) -> tuple[object, ...]:
+    entries, log = role.kept.whole
+    index = entries.index(entry)
+    head = _own_head(role, index + 1)
+    return logged_entry(entry, index, head, log.inclusion(index, head.size))
 
 
 def _claim(signed: Mapping[str, Any]) -> bytes:
@@ -326,7 +355,11 @@ def _settlements(role: RoundParty, course: Course) -> Iterator[Decision]:
     last = course.opened - 1
     if line and course.opened and (last, own) not in posted and bond.standing is Standing.JOINED:
         until = shares.settlement(plan_id, last).lines_until
-        if now <= until:
+        # The last one is waited with: what is logged behind it is never counted.
+        since = until - role.terms.line_window // 2 if course.next is None else 0
+        if now < since:
+            yield Wait(plan_id, f"settlement {last} is the last, and takes one line: more may be logged", since)
+        elif now <= until:
             why = f"{len(line)} claims aren't counted, and settlement {last} takes lines"
             act = partial(shares.post, role.wallet, plan_id, last, line, role.commitment)
             yield Action(plan_id, "post a line", why, Mode.DEFEND, act, until)
@@ -436,9 +469,11 @@ def _why_stay(role: RoundParty, course: Course) -> str | None:
         return f"{role.bond().open} accusations are open"
     if role.keeps and course.next is not None:
         return "the keeper stays until all settlements are open"
-    if course.next is not None and _line(role):
+    shares, own, last = role.contracts.shares, role.wallet.address, course.opened - 1
+    # Whatever fails in the last settlement is tried again: who leaves posts no line.
+    is_last_open = last >= 0 and role.connection.now() <= shares.settlement(role.plan_id, last).lines_until
+    if (course.next is not None or is_last_open) and _line(role):
         return "claims of its own aren't counted yet"
-    shares, own = role.contracts.shares, role.wallet.address
     for number in {int(e["settlement"]) for e in shares.events("LinePosted", id=role.plan_id, worker=own)}:
         if pay_state(role.contracts, role.plan_id, number, own).state not in {"paid", "void"}:
             return f"its line in settlement {number} isn't paid"
@@ -453,12 +488,12 @@ def _why_stay(role: RoundParty, course: Course) -> str | None:
 
 def _gone(role: RoundParty, standing: Standing) -> Iterator[Decision]:
     free = role.vault.free(role.wallet.address)
-    if role.leaves and free and standing is Standing.LEFT:
-        why = f"the stake is back, and {free} are free in the vault"
+    if role.leaves and free:
+        why = f"nothing of it is at stake, and {free} are free in the vault"
         act = partial(role.vault.withdraw, role.wallet, free)
         yield Action(role.plan_id, "withdraw", why, Mode.DEFEND, act)
         return
-    told = "it has left, and its money is free in the vault (--leave takes it out)"
+    told = "it has left"
     if standing is Standing.SLASHED:
         told = "its stake is lost: a dispute, evidence or a demand that wasn't answered has taken it"
-    yield Wait(role.plan_id, told, final=True)
+    yield Wait(role.plan_id, f"{told}; --leave takes out what is free in the vault", final=True)

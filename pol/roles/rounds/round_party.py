@@ -48,7 +48,7 @@ class RoundParty(Party):
 
     Raises:
         ProtocolError: plan or key aren't those of the registration; or something is missing that a demand or a dispute
-            may ask for. The message says what to do.
+            may ask for, and it has no stake yet. The message says what to do.
         OperationalError: the node or the store failed.
     """
 
@@ -99,6 +99,8 @@ class RoundParty(Party):
     def require_answers(self, stakes: bool = False) -> None:
         """Check that the folder has all that may be asked for: when the process starts, and before it ``stakes``.
 
+        Who has a stake starts with what it has: without it nothing is answered, and ``problems`` tell the rest.
+
         Raises:
             ProtocolError: it hasn't.
             OperationalError: what it stakes on can't be read.
@@ -110,6 +112,8 @@ class RoundParty(Party):
                 if stakes or self.kept.head is None:
                     raise
         self.refresh()
+        if not stakes and _has_stake(self):
+            return
         if self.kept.unanswerable:
             raise ProtocolError(self.kept.unanswerable[0])
         if stakes and self.kept.troubles:
@@ -201,7 +205,7 @@ class PlanProcess(PartyProcess[RoundParty]):
         return Counter({self.role.plan_id: len(events)})
 
     def _has_stake(self, task_id: bytes) -> bool:
-        return self.role.bond().standing in {Standing.JOINED, Standing.LEAVING}
+        return _has_stake(self.role)
 
     def _reading_seconds(self, task_id: bytes) -> float:
         return self.role.terms.answer_window / 2  # a demand may come at any time
@@ -210,3 +214,8 @@ class PlanProcess(PartyProcess[RoundParty]):
         ended = {"id": self.role.plan_id, "worker": self.role.wallet.address}
         events = [e for name in ("Departed", "Slashed") for e in self.role.contracts.bonds.events(name, **ended)]
         return final_ones(self.role.connection, {task_id: int(events[-1]["block"]) for task_id in task_ids if events})
+
+
+def _has_stake(role: RoundParty) -> bool:
+    """Whether a party has something to lose."""
+    return role.bond().standing in {Standing.JOINED, Standing.LEAVING}

@@ -17,6 +17,11 @@ from pol.training.storage.store import Store
 KIND, VERSION = "pol/keeper-journal", 1
 
 
+def keeper_journal_name(plan: bytes) -> str:
+    """The file of a keeper's journal in its store."""
+    return f"keeper-{plan.hex()}.json"
+
+
 def require_keeper_journal(store: Store, plan: bytes, keeper: str) -> str:
     """Check that a log in a store is this keeper's and has its journal; the name of the journal's file.
 
@@ -24,7 +29,7 @@ def require_keeper_journal(store: Store, plan: bytes, keeper: str) -> str:
         ProtocolError: the log is another key's, or has begun without the journal.
         OperationalError: the store failed.
     """
-    name = f"keeper-{plan.hex()}.json"
+    name = keeper_journal_name(plan)
     if store.holds(HEAD):
         head = LogHead.decode(store.read(HEAD))
         require_signed(head.digest, head.signature, keeper, f"the head of the log in {store.url}")
@@ -34,6 +39,16 @@ def require_keeper_journal(store: Store, plan: bytes, keeper: str) -> str:
                 "put it back, or begin a new training in an empty store"
             )
     return name
+
+
+def journaled_entries(content: bytes, name: str) -> tuple[int, list[bytes]]:
+    """How many entries a keeper's log had before those of its journal, and these, in their order.
+
+    Raises:
+        ProtocolError: it is no journal.
+    """
+    given, entries = _decode(content, name)
+    return given.integer("first"), [data for _, data in entries]
 
 
 class JournaledKeeper:
@@ -129,10 +144,7 @@ class JournaledKeeper:
 
     def _recover(self) -> None:
         """Take up the journal: its first entries may stand in the log already."""
-        names = ["starts", "first", "entries", "notices"]
-        given = canonical_json.Fields.of_document(self._file.content, f"the journal {self._name}", KIND, VERSION, names)
-        items = [canonical_json.Fields(item, "an entry", ["round", "entry"]) for item in given.items("entries")]
-        entries = [(item.integer("round"), item.text("entry").encode()) for item in items]
+        given, entries = _decode(self._file.content, self._name)
         self._starts, self._first = given.integer("starts"), given.integer("first")
         done = len(self._log) - self._first
         logged = list(islice(self._published(), self._first, None))
@@ -143,3 +155,10 @@ class JournaledKeeper:
             )
         self._first, self._entries = len(self._log), entries[done:]
         self.notices = [decode_entry(str(item).encode()) for item in given.items("notices")]
+
+
+def _decode(content: bytes, name: str) -> tuple[canonical_json.Fields, list[tuple[int, bytes]]]:
+    names = ["starts", "first", "entries", "notices"]
+    given = canonical_json.Fields.of_document(content, f"the journal {name}", KIND, VERSION, names)
+    items = [canonical_json.Fields(item, "an entry", ["round", "entry"]) for item in given.items("entries")]
+    return given, [(item.integer("round"), item.text("entry").encode()) for item in items]
