@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {CheckpointLog} from "../../../contracts/commitments/CheckpointLog.sol";
-import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
+import {Falsehood, RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
 import {RosterFact, RosterPlaces, SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
 import {SignedText} from "../../../contracts/rounds/SignedText.sol";
 import {SignedClaim, SignedHead} from "../../../contracts/rounds/RoundTypes.sol";
@@ -33,6 +33,57 @@ contract AnswersTest is RoundsBase {
         SignedClaim memory claim = _signedUnder(WORKER, text);
         vm.expectPartialRevert(SignedText.OtherText.selector);
         demands.answerRoster(d, claim.claim, shown);
+    }
+
+    /// @notice Else it could be noted with places that make nobody the author of anything, or by a text of no kind.
+    function test_where_lists_stand_is_read_wherever_a_roster_is_shown() public {
+        (bytes memory text,) = _text("", "\"provisional\":false");
+        SignedRoster memory one = _read(text, _end(text) - 20, _end(text));
+        evidence.noteRoster(id, 0, _party(WORKER), one);
+        one.places.members += 1;
+        _isNoRoster(one);
+        one.places.members -= 1;
+        one.places.routes -= 1;
+        _isNoRoster(one);
+        (text,) = _text("", "\"provisional\":7");
+        _isNoRoster(_read(text, _end(text) - 16, _end(text)));
+    }
+
+    /// @notice Who is in the final roster alone, of the round that the other one begins, has done the work of others.
+    function test_a_late_member_is_one_of_the_round_that_the_roster_begins() public {
+        (bytes memory begun,) = _text("", "\"provisional\":true");
+        SignedRoster memory first = _read(begun, _end(begun) - 19, _end(begun));
+        (first.isMember, first.seat) = (false, 0);
+        RosterFact memory fact = RosterFact(keccak256(begun), first.places, SignedText.ITSELF, _party(2), 0);
+        SignedRoster memory last = _final(begun);
+        // Who has fallen out of the round is no member of the final one, by right.
+        (last.isMember, last.seat) = (false, 0);
+        _refuseTwo(_read(begun, _end(begun) - 19, _end(begun)), last);
+        last = _final(begun);
+        bytes memory data = abi.encodeCall(RoundEvidence.showRosters, (id, 0, fact, _party(2), last));
+        _announce(_party(DEMANDER), data);
+        vm.prank(_party(DEMANDER));
+        evidence.noteRoster(id, 0, _party(2), first);
+        vm.roll(vm.getBlockNumber() + 1);
+        vm.expectEmit(address(evidence));
+        emit RoundEvidence.Shown(id, _party(KEEPER), _party(DEMANDER), Falsehood.LateMember, _rosterDigest(begun, 0));
+        vm.prank(_party(DEMANDER));
+        evidence.showRosters(id, 0, fact, _party(2), last);
+    }
+
+    /// @dev A final roster that names this one as its round's beginning, and has another member alone.
+    function _final(bytes memory begun) private view returns (SignedRoster memory last) {
+        bytes memory member = abi.encodePacked("{\"joined\":0,\"role\":\"\",", _seat(1, _party(2)), "}");
+        bytes memory kind = abi.encodePacked("\"provisional\":\"", _digits(keccak256(begun)), "\"");
+        last.text = abi.encodePacked("\"members\":[", member, "],\"partners\":[],", kind, ",\"routes\":[]}");
+        last.places = RosterPlaces(_end(last.text) - 81, 0, _end(last.text));
+        (last.isMember, last.seat) = (true, _seatIn(last.text));
+        last.signature = _signature(KEEPER, _rosterDigest(last.text, 0));
+    }
+
+    function _isNoRoster(SignedRoster memory shown) private {
+        vm.expectPartialRevert(SignedText.OtherText.selector);
+        evidence.noteRoster(id, 0, _party(WORKER), shown);
     }
 
     /// @notice One text with two kinds, or two lists of members, has two authors for one place.
