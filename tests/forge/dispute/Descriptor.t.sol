@@ -65,12 +65,6 @@ contract DescriptorTest is Toy {
         _buildToy(1);
     }
 
-    function test_header() public view {
-        Header memory header = harness.header(_header());
-        vm.assertEq(uint256(header.nodes), 6);
-        vm.assertEq(uint256(header.slots), 3);
-    }
-
     function test_header_of_another_version_or_without_nodes_or_slots() public {
         for (uint256 i = 3; i < 12; i += 4) {
             bytes memory header = _header();
@@ -78,15 +72,6 @@ contract DescriptorTest is Toy {
             vm.expectPartialRevert(Descriptor.OutOfRange.selector);
             harness.header(header);
         }
-    }
-
-    function test_slot() public view {
-        SlotView memory slot = harness.slot(slots[1]);
-        vm.assertEq(uint256(slot.component), 3);
-        vm.assertEq(slot.tensor.elements, 66);
-        vm.assertEq(slot.tensor.dtype, 1);
-        vm.assertEq(uint256(slot.producer), 3);
-        vm.assertEq(uint256(slot.scale), 12);
     }
 
     function test_slot_of_another_length() public {
@@ -131,11 +116,6 @@ contract DescriptorTest is Toy {
         vm.assertEq(uint256(gathered.fill), ONE);
         vm.assertEq(gathered.tensor.elements, 2);
         vm.assertEq(gathered.gatherAt, 0);
-    }
-
-    function test_bounds_and_gather_are_found() public view {
-        vm.assertEq(harness.operand(nodes[3], 0).bounds, 1);
-        vm.assertNotEq(harness.operand(nodes[0], 1).gatherAt, 0);
     }
 
     function test_outline_says_what_the_node_says() public view {
