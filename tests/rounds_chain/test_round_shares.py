@@ -128,10 +128,10 @@ def test_a_plan_that_no_court_or_line_can_hold_is_refused(toy: ToyRounds) -> Non
             continue
         with pytest.raises(ProtocolError, match="3 settlements take 2044 each"):
             PlanTerms.of(long, MONEY)
-    most = (1 << 112) // toy.plan.rounds
-    PlanTerms.of(PlanCommitment.of(toy.plan, (most - 10, 0, 10)), MONEY)
+    most = (1 << 112) // toy.plan.rounds - sum(phase.units * phase.parts for phase in others)
+    PlanTerms.of(PlanCommitment.of(replace(toy.plan, phases=(replace(step, units=most), *others))), MONEY)
     with pytest.raises(ProtocolError, match="more than a line counts"):
-        PlanTerms.of(PlanCommitment.of(toy.plan, (most - 9, 0, 10)), MONEY)
+        PlanTerms.of(PlanCommitment.of(replace(toy.plan, phases=(replace(step, units=most + 1), *others))), MONEY)
 
 
 def test_a_counted_claim_is_shown(toy: ToyRounds) -> None:
