@@ -299,7 +299,7 @@ def test_values_are_read_and_set_as_attributes(tmp_path: Path) -> None:
 
 def test_values_come_back_as_they_were_or_are_refused(tmp_path: Path) -> None:
     def made() -> Values:
-        return Values(memory={}, counts=defaultdict(int), lists=[{}])
+        return Values(memory={}, counts=defaultdict(int), seen=Counter(), lists=[{}])
 
     values, model = made(), nn.Linear(2, 2)
     recorder = recorder_of({"values": values}, f"file://{tmp_path}", model)
@@ -307,6 +307,7 @@ def test_values_come_back_as_they_were_or_are_refused(tmp_path: Path) -> None:
     values.memory.update(dict.fromkeys([3, 1, 2, "b", "a"], 0.5))
     values.lists = [{"z": 1, "y": {(2, 1): 0, (1, 2): 0}}]
     values.counts["x"] += 1
+    values.seen["x"] += 1
     recorder.step()
     recorder.close()
     again = made()

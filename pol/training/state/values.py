@@ -72,7 +72,8 @@ def _kept(value: Any, held: Any) -> Any:
     elif type(value) in (list, tuple) and isinstance(held, list | tuple) and len(held) == len(value):
         return type(value)(map(_kept, value, held))
     elif isinstance(value, dict) and isinstance(held, dict):
-        value.update({key: _kept(item, held.get(key)) for key, item in value.items()})
+        for key, item in value.items():
+            value[key] = _kept(item, held.get(key))  # no update(): a Counter would add
     return value
 
 
