@@ -275,8 +275,7 @@ contract AnswersTest is RoundsBase {
     }
 
     function _tell(RoundDemand memory d, uint64 size) private returns (SignedHead memory head) {
-        (head.head.plan, head.head.size) = (id, size);
-        head.signature = _signature(KEEPER, _headDigest(head));
+        head = _head(size);
         vm.prank(_party(KEEPER));
         demands.answerLength(d, _party(WORKER), head);
     }
@@ -399,27 +398,12 @@ contract AnswersTest is RoundsBase {
 
     /// @notice A head over nothing, which every log extends, was no word at all: each demand paid the keeper for one.
     function test_an_empty_log_is_a_length() public {
-        vm.prank(_party(WORKER));
-        bonds.startLeaving(id);
+        _leave();
         RoundDemand memory d = _demandLength();
-        SignedHead memory head = _head(0);
-        vm.prank(_party(KEEPER));
-        demands.answerLength(d, _party(WORKER), head);
+        _tell(d, 0);
         vm.assertEq(bonds.bond(id, _party(WORKER)).entries, 1);
         vm.expectPartialRevert(bytes4(keccak256("WrongStanding(address,uint8)")));
         demands.demandLength(id, _party(WORKER), d.bond);
-    }
-
-    /// @dev Of the keeper, when a worker that leaves has gone.
-    function _demandLength() private returns (RoundDemand memory d) {
-        _pass(4 days + 1);
-        bonds.depart(id, _party(WORKER));
-        bytes32 content = keccak256(abi.encode("length", _party(WORKER)));
-        uint256 bond = demands.bondOf(id);
-        uint64 deadline = uint64(vm.getBlockTimestamp()) + 1 days;
-        d = RoundDemand(id, _party(KEEPER), _party(DEMANDER), deadline, bond, content);
-        vm.prank(_party(DEMANDER));
-        demands.demandLength(id, _party(WORKER), bond);
     }
 
     function _head(uint64 size) private view returns (SignedHead memory head) {
