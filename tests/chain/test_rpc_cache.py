@@ -7,7 +7,7 @@ import pytest
 from manual_node import KEY
 from web3 import HTTPProvider, Web3
 from web3.exceptions import Web3Exception
-from web3.types import RPCEndpoint
+from web3.types import RPCEndpoint, Wei
 
 from node_snapshots import order
 from pol.chain.account.wallet import Wallet
@@ -58,3 +58,22 @@ def test_a_refusal_is_asked_for_again(chain: SharedChain) -> None:
             with pytest.raises(Web3Exception):
                 connection.web3.eth.get_logs({"fromBlock": 10**9, "toBlock": 1})
     assert provider.asked["eth_getLogs"] == 2
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_all_that_is_read_together_is_of_one_block(chain: SharedChain, embedded: bool) -> None:
+    """Blocks that come in between change nothing; the next look has them."""
+    with chain.lent():
+        there = Connection.embedded() if embedded else chain.connection
+        # An own cache: this connection doesn't know what the other one sends.
+        connection = Connection(Web3(there.web3.provider if embedded else Counting(there.name)), "node")
+        sender, receiver, *_ = there.web3.eth.accounts[1:]
+        before = there.balance(receiver)
+        with connection.cached():
+            block = connection.block_number()
+            there.web3.eth.send_transaction({"from": sender, "to": receiver, "value": Wei(5)})
+            there.wait_for_block(block + 1)
+            assert connection.balance(receiver) == before
+            assert connection.block_number() == block
+        assert connection.balance(receiver) == before + 5
+        assert connection.block_number() > block

@@ -66,7 +66,7 @@ class Connection:
         return cls(embedded_web3(seed), "embedded chain")
 
     def cached(self) -> AbstractContextManager[None]:
-        """Within it, repeated reads are answered from a cache until something is sent."""
+        """Within it, all reads are of one block, and repeated ones come from a cache, until something is sent."""
         return self._cache.active()
 
     def forget(self) -> None:

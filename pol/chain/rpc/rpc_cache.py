@@ -1,4 +1,4 @@
-"""A cache of a node's answers, for a stretch of reads from one state of the chain."""
+"""A cache of a node's answers, and one block for all reads of a stretch."""
 
 from __future__ import annotations
 
@@ -11,20 +11,26 @@ from weakref import WeakKeyDictionary
 from web3 import Web3
 from web3.types import RPCEndpoint, RPCResponse
 
+from pol.chain.rpc.rpc_methods import READS, pinned
+from pol.errors import OperationalError
+
 LATEST = frozenset(
     f"eth_{name}"
     for name in ("call", "getBlockByNumber", "blockNumber", "getLogs", "getBalance", "getCode", "gasPrice")
 )
 """Answers that change with a block."""
 CONSTANT = frozenset({"eth_chainId"})
+HEAD = "eth_getBlockByNumber", ("latest", False)
+"""The request for the block to which the others are pinned."""
 
 NAME = "RPC cache of pol"
 
 
 class RpcCache:
-    """Keeps answers about the latest block while it is `active`, and constant ones for good.
+    """Keeps the answers about one block while it is `active`, and constant ones for good.
 
-    A middleware of web3; `of` returns the one of a web3.
+    All reads of a stretch are of the block that was the latest at its first read. The next stretch asks for the latest
+    block again, and the answers stay if it is still the same. A middleware of web3; `of` returns the one of a web3.
     """
 
     @classmethod
@@ -39,12 +45,16 @@ class RpcCache:
 
     def __init__(self) -> None:
         self._depth = 0
+        self._head: RPCResponse | None = None
+        """The answer to HEAD; None if it has to be asked for again."""
+        self._block = ""
+        """Hash of the block of the answers."""
         self._answers: dict[str, RPCResponse] = {}
         self._constant: dict[str, RPCResponse] = {}
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Within it, answers about the latest block are kept until something is sent."""
+        """Within it, all answers are of one block until something is sent."""
         self._depth += 1
         try:
             yield
@@ -54,19 +64,42 @@ class RpcCache:
                 self.forget()
 
     def forget(self) -> None:
-        """Ask again for all that may have changed."""
-        self._answers.clear()
+        """Look at the latest block again."""
+        self._head = None
 
     def wrap_make_request(self, make_request: Callable[[RPCEndpoint, Any], Any]) -> Callable[[RPCEndpoint, Any], Any]:
         """`make_request` behind the cache."""
 
+        def head() -> Any:
+            if self._head is None:
+                found = make_request(RPCEndpoint(HEAD[0]), HEAD[1])
+                if "error" in found or not found["result"]:
+                    return found
+                if str(found["result"]["hash"]) != self._block:
+                    self._answers.clear()
+                self._head, self._block = found, str(found["result"]["hash"])
+            return self._head
+
+        def number() -> str:
+            found = head().get("result")
+            if not found:
+                raise OperationalError("the node doesn't say which block is the latest; try again later")
+            return str(found["number"])
+
         def answer(method: RPCEndpoint, params: Any) -> Any:
             kept = self._constant if method in CONSTANT else self._answers
-            if method not in CONSTANT and not (self._depth and method in LATEST):
-                # A transaction or an order to a test node may change every answer.
-                if method not in LATEST:
-                    self.forget()
-                return make_request(method, params)
+            if method not in CONSTANT:
+                if not (self._depth and method in LATEST):
+                    if method not in LATEST:
+                        # A transaction has an effect in a new block only; an order to a test node in any.
+                        self.forget()
+                        self._block = "" if method not in READS else self._block
+                    return make_request(method, params)
+                if (method, tuple(params)) == HEAD:
+                    return head()
+                if method == "eth_blockNumber":
+                    return {"jsonrpc": "2.0", "id": 0, "result": number()}
+                params = pinned(method, params, number)
             key = json.dumps([method, params], default=str, sort_keys=True)
             if key not in kept:
                 response = make_request(method, params)

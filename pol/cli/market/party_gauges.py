@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,12 +14,16 @@ from pol.errors import OperationalError
 from pol.roles.party.party import Party
 from pol.roles.process.party_process import LoggedDecision
 
+FRESH = 10.0
+"""Seconds for which balances are shown if this party does nothing: reading them costs more than an idle turn."""
+
 
 class PartyGauges:
-    """Metrics that are set after every turn."""
+    """Metrics that are set after every turn; balances once in FRESH seconds, and after each action."""
 
     def __init__(self, vitals: HealthMetrics, role: Party) -> None:
         self.vitals, self._role = vitals, role
+        self._read_again = 0.0
         self._decisions = vitals.counter("pol_decisions", "Decisions that differ from the one before", ("result",))
 
         def gauge(name: str, told: str) -> Gauge:
@@ -35,6 +40,7 @@ class PartyGauges:
     def decided(self, taken: LoggedDecision) -> None:
         """Count a decision."""
         self._decisions.labels(taken.result.value).inc()
+        self._read_again = 0.0
         self.vitals.lacks(taken.task_id.hex(), taken.why if taken.mend else "")
 
     def heard(self, tell: Callable[[str], None]) -> Callable[[str], None]:
@@ -54,8 +60,12 @@ class PartyGauges:
             return
         role = self._role
         # The next turn meets the same failure and reports it.
-        with suppress(OperationalError):
+        with suppress(OperationalError), role.connection.cached():
             self.vitals.looked()
+            self.vitals.state = role.state()
+            if time.monotonic() < self._read_again:
+                return
+            self._read_again = time.monotonic() + FRESH
             balances = role.vault.balances(role.wallet.address)
             self._balance.set(role.wallet.balance())
             self._free.set(balances.free)
@@ -64,4 +74,3 @@ class PartyGauges:
             self._tickets.set(role.tickets())
             self._sent.set(len(role.wallet.receipts))
             self._gas.set(role.wallet.gas_paid)
-            self.vitals.state = role.state()

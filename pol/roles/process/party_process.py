@@ -23,6 +23,9 @@ from pol.roles.process.urgency import in_order
 from pol.training.storage.http_files import within
 from pol.training.storage.store import CorruptObjectError
 
+OLD_LOOK = 1.0
+"""Seconds of a look at a task after which the next one asks for the latest block again."""
+
 P = TypeVar("P", bound=Party)
 R = TypeVar("R", bound=Role)
 LONGEST_WAIT, LONGEST_REST = 300.0, 3600.0
@@ -116,11 +119,12 @@ class PartyProcess(ABC, Generic[P]):
         Raises:
             OperationalError: the list of tasks or of this party's disputes can't be read, or transactions are late.
         """
-        listed = list(self.tasks())
+        with self.role.connection.cached():
+            listed = list(self.tasks())
+            resting, urgent = self._resting(), self._urgent()
         for known in (self._due, self._troubles, self._rests, self._looked, self._failed):
             for task_id in set(known) - set(listed):
                 known.pop(task_id)
-        resting, urgent = self._resting(), self._urgent()
         self.is_behind = False
         taken, end = list[LoggedDecision](), self._clock() + 2 * self.poll
         while True:
@@ -144,29 +148,30 @@ class PartyProcess(ABC, Generic[P]):
     def _look(self, task_ids: Iterable[bytes], most: float = float("inf")) -> tuple[list[LoggedDecision], list[Action]]:
         """Look at tasks for about ``most`` seconds: their waits and failures, and the actions that are due."""
         taken, deeds, ended, end = list[LoggedDecision](), list[Action](), list[bytes](), self._clock() + most
-        for number, task_id in enumerate(task_ids):
-            if number and self._clock() > end:
-                self.is_behind = True
-                break
-            self._looks += 1
-            self._looked[task_id] = self._looks
-            try:
-                with (
-                    self.role.connection.cached(),
-                    self.role.about(task_id),
-                    within(self._reading_seconds(task_id)),
-                ):
-                    decision = self._decide(self.role, task_id)
-            except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
-                taken.append(self._trouble(Wait(task_id, "it couldn't look at the task"), error))
-                continue
-            if isinstance(decision, Action):
-                deeds.append(decision)
-                continue
-            self._troubles.pop(task_id, None)
-            taken.append(self._taken(decision, DecisionResult.WAITED))
-            if decision.final:
-                ended.append(task_id)
+        with self.role.connection.cached():
+            for number, task_id in enumerate(task_ids):
+                began = self._clock()
+                if number and began > end:
+                    self.is_behind = True
+                    break
+                self._looks += 1
+                self._looked[task_id] = self._looks
+                try:
+                    with self.role.about(task_id), within(self._reading_seconds(task_id)):
+                        decision = self._decide(self.role, task_id)
+                except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
+                    taken.append(self._trouble(Wait(task_id, "it couldn't look at the task"), error))
+                    continue
+                finally:
+                    if self._clock() - began > OLD_LOOK:
+                        self.role.connection.forget()
+                if isinstance(decision, Action):
+                    deeds.append(decision)
+                    continue
+                self._troubles.pop(task_id, None)
+                taken.append(self._taken(decision, DecisionResult.WAITED))
+                if decision.final:
+                    ended.append(task_id)
         self._end(ended)
         return taken, deeds
 
