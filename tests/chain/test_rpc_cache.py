@@ -67,7 +67,7 @@ def test_all_that_is_read_together_is_of_one_block(chain: SharedChain, embedded:
         there = Connection.embedded() if embedded else chain.connection
         # An own cache: this connection doesn't know what the other one sends.
         connection = Connection(Web3(there.web3.provider if embedded else Counting(there.name)), "node")
-        sender, receiver, *_ = there.web3.eth.accounts[1:]
+        sender, receiver = there.web3.eth.accounts[1:3]
         before = there.balance(receiver)
         with connection.cached():
             block = connection.block_number()
