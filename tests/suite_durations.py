@@ -46,7 +46,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if "PYTEST_XDIST_WORKER" in os.environ or not whole:
         return
     expression = config.option.markexpr
-    tier = "default" if expression.startswith("not") else expression.strip("()").split()[0].strip(")")
+    tier = (
+        "default"
+        if "not long" in expression
+        else "ci"
+        if expression.startswith("not")
+        else expression.strip("()").split()[0]
+    )
     kept = json.loads(FILE.read_text()) if FILE.exists() else {}
     now = {name: round(seconds, 1) for name, seconds in sorted(_sums.items())}
     if "POL_WRITE_DURATIONS" in os.environ:

@@ -12,10 +12,14 @@ namespace {
 bool runs_v3() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
 }
+#if defined(POL_WITHOUT_V4)
+bool runs_v4() { return false; }
+#else
 bool runs_v4() {
     return runs_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
+#endif
 bool runs(Isa isa) { return isa == Isa::v4 ? runs_v4() : isa == Isa::v3 ? runs_v3() : true; }
 #else
 bool runs(Isa isa) { return isa == Isa::baseline; }

@@ -24,7 +24,16 @@ bool set_isa(const std::string& name);
 
 // Declares the table `name`, which every build defines in its own namespace, and defines the function `name` that
 // returns the table in use.
-#if defined(__x86_64__)
+#if !defined(__x86_64__)
+#define POL_TABLE_IN_USE(Table, name)               \
+    namespace baseline { extern const Table name; } \
+    const Table& name() { return baseline::name; }
+#elif defined(POL_WITHOUT_V4)
+#define POL_TABLE_IN_USE(Table, name)               \
+    namespace baseline { extern const Table name; } \
+    namespace v3 { extern const Table name; }       \
+    const Table& name() { return isa() == Isa::v3 ? v3::name : baseline::name; }
+#else
 #define POL_TABLE_IN_USE(Table, name)                      \
     namespace baseline { extern const Table name; }        \
     namespace v3 { extern const Table name; }              \
@@ -34,8 +43,4 @@ bool set_isa(const std::string& name);
         if (set == Isa::v4) return v4::name;               \
         return set == Isa::v3 ? v3::name : baseline::name; \
     }
-#else
-#define POL_TABLE_IN_USE(Table, name)               \
-    namespace baseline { extern const Table name; } \
-    const Table& name() { return baseline::name; }
 #endif

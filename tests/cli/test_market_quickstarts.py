@@ -70,14 +70,19 @@ def _run(lines: list[str], monkeypatch: pytest.MonkeyPatch, folder: str) -> str:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_quickstarts_of_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One market serves solver, verifier and whistleblower.
+def test_the_quickstarts_of_all_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One market serves solver, verifier, whistleblower and submitter.
 
     Its solver lies in the first task, about which the reader's whistleblower and verifier work; the reader's solver
-    trains the second one.
+    trains the second one, whose weights the reader fetches as a submitter.
     """
     solver, verifier, whistleblower = (Page(name) for name in ("solver", "verifier", "whistleblower"))
-    (train,) = (block for block in blocks(QUICKSTARTS / "submit.md", "python") if "make_task" in block)
+    submitter = QUICKSTARTS / "submit.md"
+    assert len(submitter.read_text().splitlines()) <= LINES
+    train, load = blocks(submitter, "python")
+    submit, fetch = shell_lines(submitter)
+    _, shown_up, shown = blocks(submitter, "text")
+    assert submit == solver.submitted
     (tmp_path / "train.py").write_text(train)
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "pol-market"
@@ -100,24 +105,9 @@ def test_the_quickstarts_of_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             trained = pol(*shlex.split(solver.submitted)[1:])
             assert trained == Said(0), trained.out
             solver.compare(trained.out, monkeypatch)
-    assert market.process.returncode == 0, market.log.read_text()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_the_quickstart_of_submitters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = QUICKSTARTS / "submit.md"
-    assert len(page.read_text().splitlines()) <= LINES
-    train, load = blocks(page, "python")
-    submit, fetch = shell_lines(page)
-    _, shown_up, shown = blocks(page, "text")
-    (tmp_path / "train.py").write_text(train)
-    monkeypatch.chdir(tmp_path)
-    with RunningMarket(tmp_path / "pol-market") as market:
-        market.ready()
-        assert submit.startswith("pol submit")
-        require_told(shown, run_line(submit))
+        require_told(shown, trained.out)
         run_line(fetch)
+    assert market.process.returncode == 0, market.log.read_text()
     promised = [line for line in shown_up.splitlines() if "accounts" in line or "contracts are deployed" in line]
     printed = "\n".join(line.get("message", "") for line in market.told())
     assert len(promised) == 2

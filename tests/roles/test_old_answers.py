@@ -100,7 +100,7 @@ def faulty(node: Gateway, town: Town, aside: Path, draw: Random, turn: Callable[
     return manner.old
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_nothing_is_staked_on_old_answers_and_swapped_objects(
     proven: bytes, exact: bytes, town: Town, tmp_path: Path, seed: int
 ) -> None:

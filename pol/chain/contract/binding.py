@@ -59,9 +59,13 @@ class Binding:
             Reverted: the view reverts.
             OperationalError: the node fails.
         """
-        call = self.function(name, *arguments)
-        with operational(f"read {name}"), reverting(name):
-            return call.call() if at is None else call.call(block_identifier=at)
+
+        def ask() -> Any:
+            call = self.function(name, *arguments)
+            with operational(f"read {name}"), reverting(name):
+                return call.call() if at is None else call.call(block_identifier=at)
+
+        return self.connection.once((self, name, repr(arguments), at), ask)
 
     def read_as(self, kind: type[T], name: str, *arguments: Any) -> T:
         """The result of a view as ``kind`` (`pol.chain.contract.structs.decoded`). Raises as `read`."""

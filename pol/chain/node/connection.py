@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import requests
 from eth_typing import BlockNumber, ChecksumAddress
 from web3 import Web3
 from web3.exceptions import BlockNotFound, Web3Exception, Web3RPCError
-from web3.types import RPCEndpoint
+from web3.types import BlockData, RPCEndpoint
 
 from pol.chain.rpc.node_provider import Endpoints
 from pol.chain.rpc.refused_transactions import Refusal
 from pol.chain.rpc.rpc_cache import RpcCache
 from pol.errors import OperationalError
 
+T = TypeVar("T")
 POLL_SECONDS = 0.5
 TEST_CLIENTS = ("anvil", "hardhat", "ethereumtester")
 """Nodes with ``evm_increaseTime`` and ``evm_mine``."""
@@ -73,20 +74,24 @@ class Connection:
         """Forget what the cache has: time has passed."""
         self._cache.forget()
 
+    def once(self, key: object, work: Callable[[], T]) -> T:
+        """``work()``, which follows from the chain alone: within `cached` once a block."""
+        with operational(f"read the latest block of {self.name}"):
+            return self._cache.once(key, work)
+
+    def latest(self) -> BlockData:
+        """The latest block."""
+        with operational(f"read the latest block of {self.name}"):
+            return self._cache.once("latest", lambda: self.web3.eth.get_block("latest"))
+
     def block_number(self) -> int:
         """Number of the latest block."""
         with operational(f"read the latest block of {self.name}"):
             return self.web3.eth.block_number
 
-    def head(self) -> bytes:
-        """Hash of the latest block."""
-        with operational(f"read the latest block of {self.name}"):
-            return bytes(self.web3.eth.get_block("latest")["hash"])
-
     def now(self) -> int:
         """Time of the latest block, in seconds since 1970."""
-        with operational(f"read the latest block of {self.name}"):
-            return int(self.web3.eth.get_block("latest")["timestamp"])
+        return int(self.latest()["timestamp"])
 
     def time_of(self, block: int) -> int:
         """Time of a block, in seconds since 1970."""
@@ -114,7 +119,7 @@ class Connection:
     def block_gas_limit(self) -> int:
         """The most gas of a block, as of the latest one."""
         with operational(f"read the latest block of {self.name}"):
-            return int(self.web3.eth.get_block("latest")["gasLimit"])
+            return int(self.latest()["gasLimit"])
 
     def wait_until(self, timestamp: int) -> None:
         """Return when the chain's time is past ``timestamp``."""

@@ -83,7 +83,7 @@ class EventCache:
             OperationalError: the node fails, or doesn't have the whole history.
         """
         if not self._is_checking:
-            self._follow()
+            self._connection.once(self, self._follow)
             if not self._is_proven:
                 self.require_whole()
         return self._events[address]

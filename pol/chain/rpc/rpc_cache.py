@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from web3 import Web3
@@ -24,6 +24,8 @@ HEAD = "eth_getBlockByNumber", ("latest", False)
 """The request for the block to which the others are pinned."""
 
 NAME = "RPC cache of pol"
+
+T = TypeVar("T")
 
 
 class RpcCache:
@@ -50,6 +52,8 @@ class RpcCache:
         self._block = ""
         """Hash of the block of the answers."""
         self._answers: dict[str, RPCResponse] = {}
+        self._values: dict[object, Any] = {}
+        """What follows from the answers."""
         self._constant: dict[str, RPCResponse] = {}
 
     @contextmanager
@@ -67,6 +71,18 @@ class RpcCache:
         """Look at the latest block again."""
         self._head = None
 
+    def once(self, key: object, work: Callable[[], T]) -> T:
+        """``work()``, which follows from the chain alone: once for the block of a stretch, outside of one always."""
+        if not self._depth or "result" not in self._latest():
+            return work()
+        if key not in self._values:
+            found = work()
+            if self._head is None:
+                return found  # what it has sent may have changed it
+            self._values[key] = found
+        value: T = self._values[key]
+        return value
+
     def wrap_make_request(self, make_request: Callable[[RPCEndpoint, Any], Any]) -> Callable[[RPCEndpoint, Any], Any]:
         """`make_request` behind the cache."""
 
@@ -77,8 +93,11 @@ class RpcCache:
                     return found
                 if str(found["result"]["hash"]) != self._block:
                     self._answers.clear()
+                    self._values.clear()
                 self._head, self._block = found, str(found["result"]["hash"])
             return self._head
+
+        self._latest = head
 
         def number() -> str:
             found = head().get("result")

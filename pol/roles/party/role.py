@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from eth_typing import ChecksumAddress
 
@@ -128,8 +128,6 @@ class Role(Party):
         self._pins: set[tuple[bytes, PinnedProofs]] = set()
         self.probed: set[tuple[bytes, int, bool]] = set()
         """Trainings whose states could be read, before the draw or after (`data_availability.unavailable_state`)."""
-        self.by_block: dict[str, tuple[bytes, Any]] = {}
-        """Hash of a block, and what follows from it (`pol.roles.process.obligations.once_a_block`)."""
 
     @classmethod
     def reader(

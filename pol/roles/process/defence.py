@@ -15,7 +15,7 @@ from pol.execution.available_memory import available_memory
 from pol.graph.work_estimate import step_work
 from pol.roles.party.machine import MachineSpeeds, time_work
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid, once_a_block
+from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid
 from pol.roles.process.schedule import Job, require_schedule
 from pol.roles.process.work_time import (
     RESERVE,
@@ -146,7 +146,7 @@ def require_time_beside_others(role: Role, task_id: bytes, terms: Terms, verifie
         ProtocolError: they don't; leave the task alone.
         OperationalError: the node or the store failed.
     """
-    known = once_a_block(role, "disputes", lambda: _disputes(role))
+    known = role.connection.once(("disputes", role), lambda: _disputes(role))
     others = [each for other, each in known.items() if other != task_id]
     seconds = _seconds_of_moves(role, task_id, terms, verifies) + sum(needed for needed, _ in others)
     clock = min([terms.clock, *(own for _, own in others)])

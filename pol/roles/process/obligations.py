@@ -5,9 +5,8 @@ A party does one thing at a time, so work on one task must not outlast a deadlin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
-from typing import TypeVar
 
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status
@@ -18,7 +17,6 @@ from pol.roles.party.open_disputes import OpenDispute, open_disputes
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 
-T = TypeVar("T")
 MARGIN = 1.5
 """Factor on the expected duration of work."""
 
@@ -67,11 +65,12 @@ def next_due(role: Role, besides: bytes) -> int | None:
     Raises:
         OperationalError: the node failed.
     """
-    now = role.connection.now()
-    unsaid = (role.unsaid_until(task_id) for task_id in role.examined() if task_id != besides)
-    dues_of_all = once_a_block(role, "dues", lambda: _dues_of_all(role))
-    found = (due for task_id, dues in dues_of_all.items() if task_id != besides for due in dues)
-    return min((due for due in (*unsaid, *found) if due is not None and due >= now), default=None)
+    with role.connection.cached():
+        now = role.connection.now()
+        unsaid = (role.unsaid_until(task_id) for task_id in role.examined() if task_id != besides)
+        dues_of_all = role.connection.once(("dues", role), lambda: _dues_of_all(role))
+        found = (due for task_id, dues in dues_of_all.items() if task_id != besides for due in dues)
+        return min((due for due in (*unsaid, *found) if due is not None and due >= now), default=None)
 
 
 def _dues_of_all(role: Role) -> dict[bytes, tuple[int, ...]]:
@@ -79,15 +78,6 @@ def _dues_of_all(role: Role) -> dict[bytes, tuple[int, ...]]:
     disputes = open_disputes(role)
     owing = dict.fromkeys((*begun_tasks(role), *(each.task_id for each in disputes)))
     return {task_id: tuple(_dues(role, task_id, disputes)) for task_id in owing}
-
-
-def once_a_block(role: Role, name: str, work: Callable[[], T]) -> T:
-    """What follows from the chain alone, worked out once a block, however many tasks ask."""
-    head = role.connection.head()
-    if name not in role.by_block or role.by_block[name][0] != head:
-        role.by_block[name] = head, work()
-    found: T = role.by_block[name][1]
-    return found
 
 
 def begun_tasks(role: Role) -> list[bytes]:

@@ -10,7 +10,7 @@ from math import inf
 from pol.chain.desks.task_registry import Status
 from pol.errors import ProtocolError
 from pol.roles.party.role import Role
-from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid, once_a_block
+from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid
 from pol.roles.process.work_time import profile_steps, seconds_for, verdict_steps
 
 PATIENCE = 1.5
@@ -53,7 +53,9 @@ def require_schedule(role: Role, task_id: bytes, job: Job, pace: Callable[[bytes
         OperationalError: the node or the store failed.
     """
     step = pace or (lambda other: seconds_for(role, other, 1, inf))
-    known = once_a_block(role, "jobs", lambda: {each: list(_jobs(role, each, step)) for each in begun_tasks(role)})
+    known = role.connection.once(
+        ("jobs", role), lambda: {each: list(_jobs(role, each, step)) for each in begun_tasks(role)}
+    )
     others = [each for other, jobs in known.items() if other != task_id for each in jobs]
     if late_job([*others, job], role.connection.now(), role.policy.outage) is not None:
         raise ProtocolError(
