@@ -261,7 +261,7 @@ def test_an_entry_is_shown(toy: ToyRounds) -> None:
     demands.answer_entry(toy.wallets["bob"], demand, entries[3], logged)
     assert toy.free("keeper") == before + demand.bond
     (shown,) = demands.events("EntryShown")
-    assert shown["index"] == 3
+    assert shown["logged"]["index"] == 3
     toy.check_books()
 
 
