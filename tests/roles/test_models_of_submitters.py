@@ -91,15 +91,22 @@ def test_a_model_that_trickles_is_demanded_before_it_is_paid_for(
     contested: bytes, town: Town, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No other task bounds the reads: a large one outlasted the window, and the model was paid for."""
+    left, terms = list[float | None](), submitter.market.registry.terms(contested)
 
     def slow(*about: object) -> NoReturn:
-        left = seconds_left()
-        town.connection.wait_until(town.connection.now() + (10 * 24 * 3600 if left is None else round(left)))
+        left.append(seconds_left())
         raise OperationalError("the server has sent until now")
 
     monkeypatch.setattr("pol.roles.submitter.submitter.load_checkpoint", slow)
     process = Process(submitter, next_of_submitter)
-    assert [verb for _ in range(4) for verb in done(process.turn())] == ["demand the model"]
+    assert done(process.turn()) == []
+    to_second_half(submitter, contested)
+    assert done(process.turn()) == ["demand the model"]
+    town.connection.wait_until(submitter.market.registry.task(contested).deadline - 600)
+    assert done(process.turn()) == []
+    for seconds, most in zip(left, (terms.challenge_window / 4, terms.challenge_window / 4, 300), strict=True):
+        assert seconds is not None
+        assert seconds <= most
 
 
 def test_a_model_that_was_read_stays_after_the_settlement(

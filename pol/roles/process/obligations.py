@@ -112,11 +112,11 @@ def _dues(role: Role, task_id: bytes, disputes: Sequence[OpenDispute]) -> Iterat
     if task.status in {Status.NONE, Status.CLOSED}:
         return
     if task.status is Status.BIDDING and has_bid(role, task_id):
-        standing = role.market.auction.standing(role.market.auction.last_round(role.market.registry.address, task_id))
-        yield standing.reveal_until
-        if standing.leader == own:
-            # The award may come at any time, and a training takes two thirds of its window at most.
-            yield role.connection.now() + role.market.registry.terms(task_id).training_window // 3
+        auction, window = role.market.auction, role.market.registry.terms(task_id).training_window
+        round_id = auction.last_round(role.market.registry.address, task_id)
+        is_sealed = auction.has_bid(round_id, own)
+        # Else the award may come at any time, and a training takes two thirds of its window at most.
+        yield auction.standing(round_id).reveal_until if is_sealed else role.connection.now() + window // 3
     if task.holder == own:
         yield from _seat(role, task_id, task)
     elif _has_claimed(role, task_id, task):
