@@ -4,14 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_round_parties import Trained
+from test_round_parties import Trained, has_gone
 from toy_rounds import GOSSIP, MERGE, MONEY, STEP, UNITS, WORKERS, ToyRounds
 
 from pol.chain.rounds.worker_bonds import Standing
+from pol.errors import ProtocolError
 from pol.roles.party.decisions import Mode
 from pol.rounds.log.journaled_keeper import JournaledKeeper
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
 from pol.rounds.log.worker_journal import WorkerJournal
+from pol.rounds.round_claim import encode_sources, sources_root
 
 ASK = "demand an entry"
 
@@ -112,7 +114,25 @@ def test_a_roster_is_shown_with_its_coordinators_signature(toy: ToyRounds, tmp_p
     # So the lie of two rosters.
     other = replace(toy.rosters[0], members=tuple(replace(each, weight=2) for each in toy.rosters[0].members))
     journal = WorkerJournal(made.store, toy.plan.digest, toy.keys["ann"].name)
-    with pytest.raises(Exception, match="two rosters of round 0"):
+    with pytest.raises(ProtocolError, match="two rosters of round 0"):
         journal.see(other, made.signed(other).signature)
     assert made.until_idle(made.party("ann"), Mode.RESOLVE) == ["show a lie"]
     assert toy.contracts.bonds.bond(toy.plan_id, toy.wallets["keeper"].address).standing is Standing.SLASHED
+
+
+def test_the_rosters_of_named_claims_are_kept(toy: ToyRounds, tmp_path: Path) -> None:
+    """Who has given a source may have no stake by the demand: its roster is shown, or a stake is lost."""
+    made, begun = Trained(toy, tmp_path), replace(toy.rosters[0], provisional=True)
+    named = toy.signed("bob", toy.made["bob", STEP].entry, roster=begun.document)
+    sources = toy.sources(toy.made["ann", MERGE].entry)
+    sources[1] = replace(sources[1], claim=named.claim.digest)
+    merge = toy.signed("ann", toy.made["ann", MERGE].entry, sources=sources_root(sources))
+    journal = WorkerJournal(made.store, toy.plan.digest, toy.keys["ann"].name)
+    journal.see(toy.rosters[0], made.signed(toy.rosters[0]).signature)
+    journal.add(toy.made["ann", STEP].entry)
+    journal.add(replace(merge, sources=made.store.put(encode_sources(sources))), [named])
+    has_gone(toy, "ann")
+    with pytest.raises(ProtocolError, match=r"would cost the stake: .* has roster"):
+        made.party("ann")
+    journal.see(begun, made.signed(begun).signature)
+    made.party("ann")
