@@ -46,7 +46,7 @@ def next_of_rounds(role: RoundParty, plan_id: bytes) -> Decision:
     role.refresh()
     course = Course.of(role.contracts, plan_id)
     own = cache(partial(OwnClaims.of, role, course))  # what fails here hides no move and no answer
-    of_course = [partial(decide, course=course, own=own) for decide in (_settlements, _stake)]
+    of_course = partial(_settlements, course=course, own=own), partial(_stake, course=course, own=own)
     sources = (_moves, _answers, partial(_demands, own=own), _evidence, *of_course)
     found = [decision for source in sources for decision in _noted(role, source)]
     actions = [decision for decision in found if isinstance(decision, Action)]
