@@ -54,8 +54,9 @@ contract RoundDemands is TimedDemands {
     event PathDemanded(bytes32 indexed id, bytes32 indexed content, SignedHead older, SignedHead newer);
     /// @notice The length of its log is demanded from the keeper: `worker` has gone.
     event LengthDemanded(bytes32 indexed id, bytes32 indexed content, address worker);
-    /// @notice The answer to a demand for an entry, of a claim or of a roster's document: a head that holds it.
-    event EntryShown(bytes32 indexed id, bytes32 indexed claim, uint64 index, SignedHead head);
+    /// @notice The answer to a demand for an entry, of a claim or of a roster's document: whoever has asked shows it
+    /// again, also if its keeper publishes no head that holds it.
+    event EntryShown(bytes32 indexed id, bytes32 indexed claim, LoggedEntry logged);
     /// @notice The answer to a demand for the length of the log.
     event LengthShown(bytes32 indexed id, address indexed worker, SignedHead head);
 
@@ -144,7 +145,7 @@ contract RoundDemands is TimedDemands {
     /// @notice Shows it under a head of the keeper. Anybody, for the keeper.
     function answerEntry(RoundDemand calldata d, bytes32 claim, address worker, LoggedEntry calldata logged) external {
         _requireLogged(d.id, logged, claim, worker);
-        emit EntryShown(d.id, claim, logged.index, logged.head);
+        emit EntryShown(d.id, claim, logged);
         _answer(d, _entryContent(claim, worker), d.bond);
     }
 
@@ -173,7 +174,7 @@ contract RoundDemands is TimedDemands {
         if (SignedText.documentOf(logged.entry) != document) revert RosterMembers.OtherRoster(document);
         bytes32 roster = Roster(d.id, round, document).digest();
         _requireLogged(d.id, logged, roster, d.accused);
-        emit EntryShown(d.id, document, logged.index, logged.head);
+        emit EntryShown(d.id, document, logged);
         _answer(d, _entryContent(roster, d.accused), d.bond);
     }
 

@@ -68,6 +68,14 @@ def require_signed(digest: bytes, signature: bytes, worker: str, what: str) -> N
         raise ProtocolError(f"{what} is signed by {found}, not by {worker}: leave it out")
 
 
+def is_signed_by(digest: bytes, signature: bytes, worker: str) -> bool:
+    """Whether a worker has signed a digest."""
+    try:
+        return signer_of(digest, signature) == worker
+    except ProtocolError:
+        return False
+
+
 def require_name(text: str, what: str) -> str:
     """The text, if it is a worker's name.
 

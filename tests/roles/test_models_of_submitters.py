@@ -1,11 +1,13 @@
 """A submitter's process pays for no model that it can't get, and keeps what it has read."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from role_market import Town, done, seated, settle, until_proof, verified
 
 from pol.chain.desks.task_registry import Status
+from pol.errors import OperationalError
 from pol.roles.party.data_availability import answer_demands
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.role import Role
@@ -14,6 +16,7 @@ from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import DEMANDS, next_of_submitter
 from pol.roles.verifier.verifier import Verifier
+from pol.training.storage.http_files import seconds_left
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import load_checkpoint
@@ -82,6 +85,28 @@ def test_a_solver_that_shows_leaf_after_leaf_is_asked_for_few(
     assert f"has shown {DEMANDS} leaves" in taken.why
     town.connection.wait_until(submitter.market.registry.task(contested).deadline)
     assert done(process.turn()) == ["settle"]
+
+
+def test_a_model_that_trickles_is_demanded_before_it_is_paid_for(
+    contested: bytes, town: Town, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other task bounds the reads: a large one outlasted the window, and the model was paid for."""
+    left, terms = list[float | None](), submitter.market.registry.terms(contested)
+
+    def slow(*about: object) -> NoReturn:
+        left.append(seconds_left())
+        raise OperationalError("the server has sent until now")
+
+    monkeypatch.setattr("pol.roles.submitter.submitter.load_checkpoint", slow)
+    process = Process(submitter, next_of_submitter)
+    assert done(process.turn()) == []
+    to_second_half(submitter, contested)
+    assert done(process.turn()) == ["demand the model"]
+    town.connection.wait_until(submitter.market.registry.task(contested).deadline - 600)
+    assert done(process.turn()) == []
+    for seconds, most in zip(left, (terms.challenge_window / 4, terms.challenge_window / 4, 300), strict=True):
+        assert seconds is not None
+        assert seconds <= most
 
 
 def test_a_model_that_was_read_stays_after_the_settlement(

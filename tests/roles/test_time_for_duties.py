@@ -246,7 +246,10 @@ def test_what_a_party_owes_and_by_when(exact: bytes, town: Town) -> None:
     # Somebody may object to the solver's log at any time.
     found = [next_due(role, nothing) for role in (verifier, solver, watcher)]
     assert found == [None, town.connection.now() + terms.clock, None]
-    seated(verifier, exact)
+    verifier.claim_seat(exact)
+    # Whoever has the seat decided begins the time of its duty, which takes half of it at most.
+    assert next_due(verifier, nothing) == town.connection.now() + terms.verification_window // 2
+    assert verifier.take_seat(exact)
     assert next_due(verifier, nothing) == registry.task(exact).deadline - terms.verification_window // 2
     assert next_due(verifier, exact) is None
     verifier.verify(exact)
@@ -270,8 +273,13 @@ def test_a_bid_is_revealed_and_a_profile_defended_before_anything_long(town: Tow
     round_id = solver.market.auction.last_round(solver.market.registry.address, task_id)
     assert next_due(solver, bytes(32)) == solver.market.auction.standing(round_id).reveal_until
     solver.reveal(task_id)
+    # Whoever has the task awarded now begins the time of the training, which takes two thirds of it at most.
+    assert next_due(solver, bytes(32)) == town.connection.now() + terms.training_window // 3
     solver.market.registry.award(solver.wallet, task_id)
-    assert next_due(solver, bytes(32)) == solver.market.registry.task(task_id).deadline
+    latest = solver.market.registry.task(task_id).deadline - terms.training_window * 2 // 3
+    assert next_due(solver, bytes(32)) == latest
+    solver.connection.wait_until(latest + HOUR)
+    assert next_due(solver, bytes(32)) == town.connection.now()
 
 
 def test_no_bid_for_a_profile_that_cannot_be_measured_again_in_time(town: Town) -> None:
@@ -281,6 +289,22 @@ def test_no_bid_for_a_profile_that_cannot_be_measured_again_in_time(town: Town) 
     profiled(verifier, task_id)
     solver.timer = taking(400)
     assert "measuring the profile again takes this machine about 7200 s" in waits(next_of_solver(solver, task_id))
+
+
+def test_no_bid_that_could_not_be_revealed_or_would_pay_nothing(town: Town) -> None:
+    """Each cost a sixteenth of the stake: a score above the maximum price, and a rate that no training has shown."""
+    solver, desk = town.join(Solver, "new"), Desk(town)
+    terms = desk.terms(captured(), exact=True)
+    fast = replace(terms, work_units=solver.market.auction.read("entryWork") + 1)
+    with pytest.raises(ProtocolError, match="win smaller or slower tasks first"):
+        solver.require_bid(fast)
+    dear = replace(terms, second_price=-(-terms.maximum_price * 4 // (5 * terms.training_window)))
+    solver.require_bid(replace(dear, second_price=dear.second_price - 1))
+    task_id, before = desk.submit(dear), solver.market.vault.balances(solver.wallet.address)
+    with pytest.raises(ProtocolError, match="leaves nothing of the maximum price"):
+        solver.bid(task_id)
+    assert "leaves nothing of the maximum price" in waits(next_of_solver(solver, task_id))
+    assert solver.market.vault.balances(solver.wallet.address) == before
 
 
 def test_a_whistleblower_begins_no_look_that_ends_too_late(exact: bytes, town: Town) -> None:

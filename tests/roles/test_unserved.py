@@ -216,6 +216,47 @@ def test_states_that_trickle_are_not_served(market: Unserved, monkeypatch: pytes
     assert done([*process.turn(), *process.turn()]) == ["say it isn't served"]
 
 
+@pytest.mark.parametrize("lasts", ["states", "model"])
+def test_a_server_that_sends_until_nobody_reads_leaves_time_for_the_word(
+    market: Unserved, monkeypatch: pytest.MonkeyPatch, lasts: str
+) -> None:
+    """A replay takes less than a block here, and the last read went on until the end of the window, then the stake."""
+    task_id, verifier = market.task_id, market.honest[0]
+    market.serve()
+    market.sit(verifier, looks=0)
+
+    def slow(*about: Any) -> object:
+        if lasts == "model" and not verifier.replayed:
+            return load_checkpoint(*about)
+        left = seconds_left()
+        assert left is not None
+        verifier.connection.wait_until(verifier.connection.now() + round(left))
+        raise OperationalError("the server has sent until now")
+
+    monkeypatch.setattr("pol.roles.verifier.verifier.load_checkpoint", slow)
+    process, left = Process(verifier, next_of_verifier), list[int]()
+    for _ in range(8):
+        deadline = verifier.market.registry.task(task_id).deadline
+        if not left and "say it isn't served" in done(process.turn()):
+            left.append(deadline - verifier.connection.now())
+    assert left
+    assert left[0] > market.window // 50
+
+
+def test_a_verdict_whose_states_have_come_late_is_posted(market: Unserved, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are there when three quarters of the window are over, and the replay ends behind that: no word is due."""
+    verifier = market.honest[0]
+    market.serve()
+    market.sit(verifier, looks=0)
+
+    def slow(task_id: bytes, task: LoadedTask, segment: int) -> Executor:
+        market.wait(1 / PARTS - 0.05)
+        return Verifier.executor(verifier, task_id, task, segment)
+
+    monkeypatch.setattr(verifier, "executor", slow)
+    assert done(Process(verifier, next_of_verifier).turn())[-1] == "post the verdict"
+
+
 def test_a_look_at_another_task_leaves_time_for_the_word(market: Unserved) -> None:
     """A server that others have named may send for hours."""
     verifier = market.honest[0]

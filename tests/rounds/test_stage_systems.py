@@ -135,6 +135,8 @@ def has_joined(worker: str) -> bool:
 def test_who_has_no_stake_is_led_around(tmp_path: Path) -> None:
     store = Store(f"file://{tmp_path}/store")
     plan = pipeline_plan(store, replace(STAGED, rounds=2), local_key(-1).name, bytes(32))
+    # All that hold a stage make the same update; each micro-batch is one member's work.
+    assert {phase.name for phase in plan.phases if not phase.units} == {"update 0", "update 1"}
     run_pipeline(tmp_path, plan, pipeline_round, 4, ROSTERS, has_stake=has_joined)
     assert audit(store).outcome == "accepted"
     members = {member.worker for (roster,) in open_rounds(store).rosters.values() for member in roster.members}

@@ -41,6 +41,7 @@ from pol.rounds.log.log_entries import PAGE, Change, DeliveryEntry, MembershipEn
 from pol.rounds.log.rounds_log import HEAD, LogHead, LogKeeper
 from pol.rounds.log.worker_journal import WorkerJournal, journal_name
 from pol.rounds.roster import Member, Roster
+from pol.training.storage.http_files import seconds_left
 from pol.training.storage.store import Store
 
 
@@ -61,10 +62,12 @@ class Trained:
     def addresses(self) -> RoundAddresses:
         return RoundAddresses(**{name: each.address for name, each in vars(self.toy.contracts).items()})
 
-    def train(self) -> None:
-        """Round 0 is written to journals and log as the processes that train do it."""
+    def train(self, *before: RosterEntry) -> None:
+        """Round 0 is written to journals and log as the processes that train do it, behind other entries."""
         toy, keeper = self.toy, JournaledKeeper(self.store, self.toy.plan.digest, self.toy.keys["keeper"])
         roster = self.signed(toy.rosters[0])
+        for entry in before:
+            keeper.append(entry, 0)
         keeper.append(roster, 0)
         for name in WORKERS:
             journal = WorkerJournal(self.store, toy.plan.digest, toy.keys[name].name)
@@ -133,6 +136,22 @@ def test_a_worker_answers_demands_without_the_store(trained: Trained) -> None:
     assert worker.demands() == []
     assert toy.free("ann") >= before + 3 * MONEY.price
     toy.check_books()
+
+
+def test_a_store_that_trickles_takes_no_clock(trained: Trained) -> None:
+    """Its coordinator disputes a true claim, and sends the log for half a window of answers: longer than the clock."""
+    worker = trained.party("ann")
+    read = list[float | None]()
+    refresh = worker.refresh
+
+    def slow() -> None:
+        read.append(seconds_left())
+        refresh()
+
+    worker.refresh = slow  # type: ignore[method-assign]  # the same, seen
+    trained.turns(worker)
+    assert read[0] is not None
+    assert read[0] <= min(MONEY.clock, MONEY.answer_window) / 4
 
 
 def test_a_log_that_grows_is_kept_whole(trained: Trained) -> None:

@@ -40,6 +40,10 @@ class Auction(Binding):
         """Whether the bidder has a bid that isn't revealed."""
         return bool(self.read("sealedBid", round_id, bidder)[1])
 
+    def admits(self, bidder: ChecksumAddress, work_units: int, promised: int) -> bool:
+        """Whether the rules let a bidder promise this: a bid that they don't can't be revealed."""
+        return bool(self.read("admits", bidder, work_units, promised))
+
     def bid_until(self, round_id: bytes) -> int:
         """Last second for bids; they are revealed in the window after it."""
         return int(self.read("round", round_id)[9])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
@@ -94,21 +94,14 @@ class Accuser:
     def member_calls(self, rounds: LoggedRounds, head: LogHead) -> Iterator[tuple[bool, str, Callable[[], object]]]:
         """What `accuse_members` sends, each with whether it shows a lie, and why."""
         demands, about = self.contracts.demands, (self.wallet, self.plan_id)
-        rosters = {roster.document.hex(): roster for of_round in rounds.rosters.values() for roster in of_round}
-        last = dict[str, tuple[int, RosterEntry, Roster]]()
-        for index, entry in enumerate(rounds.entries):
-            if isinstance(entry, RosterEntry) and (roster := rosters.get(entry.document)):
-                last |= dict.fromkeys((member.worker for member in roster.members), (index, entry, roster))
-        asked = {demand.content for demand in demands.demands(self.plan_id)}
-        bonds = self.contracts.bonds
+        asked, bonds = {demand.content for demand in demands.demands(self.plan_id)}, self.contracts.bonds
         # Events say whose standing to ask for: nobody's, in a plan where all members have their stakes.
         staked = {event["worker"] for event in bonds.events("Joined", id=self.plan_id)}
         staked -= {event["worker"] for name in ("Departed", "Slashed") for event in bonds.events(name, id=self.plan_id)}
-        for name, (index, entry, roster) in last.items():
-            if (worker := Web3.to_checksum_address(name)) in staked:
-                continue
-            bond = bonds.bond(self.plan_id, worker)
-            show = partial(self.contracts.evidence.show_unstaked_member, *about, roster, entry.signature, worker)
+        for name, (index, entry, roster) in _last_rosters(rounds, {worker.lower() for worker in staked}).items():
+            worker = Web3.to_checksum_address(name)
+            bond, signature = bonds.bond(self.plan_id, worker), rounds.signature_of(roster)
+            show = partial(self.contracts.evidence.show_unstaked_member, *about, roster, signature, worker)
             if bond.standing is Standing.NONE:
                 yield True, f"the roster of round {roster.round} has {worker}, which has never put up a stake", show
             elif bond.standing not in (Standing.LEFT, Standing.SLASHED):
@@ -166,12 +159,29 @@ class Accuser:
             yield lambda: evidence.show_other_member(*about, claim, roster)
 
 
+def _last_rosters(rounds: LoggedRounds, besides: Collection[str]) -> dict[str, tuple[int, RosterEntry, Roster]]:
+    """Of each member but these the last roster that has it, with its entry and where that stands in the log."""
+    rosters = [roster for of_round in rounds.rosters.values() for roster in of_round]
+    wanted = {member.worker for roster in rosters for member in roster.members}.difference(besides)
+    found = dict[str, tuple[int, RosterEntry, Roster]]()
+    if not wanted:
+        return found
+    known = {roster.document.hex(): roster for roster in rosters}
+    for index in range(len(rounds.entries) - 1, -1, -1):
+        entry = rounds.entries[index]
+        if isinstance(entry, RosterEntry) and (roster := known.get(entry.document)):
+            here = wanted.intersection(member.worker for member in roster.members)
+            found |= dict.fromkeys(here, (index, entry, roster))
+            wanted -= here
+    return found
+
+
 def _contradictions(rounds: LoggedRounds, round_: int) -> Iterator[tuple[RosterWord, RosterWord]]:
     """What a round's rosters say of two workers and can't: two rosters, seats that members share, late members."""
     rosters = rounds.rosters.get(round_, ())
 
     def said(roster: Roster, worker: str) -> RosterWord:
-        return roster.encode(), _signature(rounds, roster), worker
+        return roster.encode(), rounds.signature_of(roster), worker
 
     for one, other in permutations(rosters, 2):
         if one.provisional == other.provisional or (one.provisional and other.begun != one.document):
@@ -192,9 +202,3 @@ def _contradictions(rounds: LoggedRounds, round_: int) -> Iterator[tuple[RosterW
         yield from (((*bad, False), said(roster, roster.members[0].worker)) for roster in rosters)
         others = ((other.text, other.signature, by, False) for other, by in firsts if other.text != text.text)
         yield from (((*bad, False), other) for other in others)
-
-
-def _signature(rounds: LoggedRounds, roster: Roster) -> bytes:
-    """The coordinator's, from the log."""
-    entries = (entry for entry in rounds.entries if isinstance(entry, RosterEntry))
-    return next(entry.signature for entry in entries if entry.document == roster.document.hex())

@@ -46,6 +46,11 @@ class RoundDemand(LeafDemand):
     content: bytes
 
 
+def entry_content(entry: ClaimEntry) -> bytes:
+    """What is demanded of the keeper when its log is without a claim that it has acknowledged."""
+    return keccak256(encode(["string", "bytes32", "address"], ["entry", entry.claim.digest, entry.worker]))
+
+
 def length_content(worker: str) -> bytes:
     """What is demanded of the keeper when a worker has gone."""
     return keccak256(encode(["string", "address"], ["length", worker]))
@@ -167,6 +172,15 @@ class RoundDemands(TimedDemands):
         """Show it (`signed_structs.logged_entry`). Raises as `answer_source`."""
         worker = claim_struct(entry.claim)[1]
         return self.transact(wallet, "answerEntry", astuple(demand), entry.claim.digest, worker, logged)
+
+    def shown_entries(self, plan_id: bytes) -> dict[bytes, Struct]:
+        """By claim, the entries that the keeper was asked for and has shown: as `signed_structs.logged_entry`."""
+        found = dict[bytes, Struct]()
+        for event in self.events("EntryShown", id=plan_id):
+            shown = event["logged"]
+            head = (tuple(shown["head"]["head"].values()), shown["head"]["signature"])
+            found[bytes(event["claim"])] = (shown["entry"], shown["offset"], shown["index"], head, shown["path"])
+        return found
 
     def demand_roster_entry(self, wallet: Wallet, plan_id: bytes, roster: Roster, signature: bytes) -> RoundDemand:
         """Demand the entry of a roster that the keeper has signed from it. Raises as `demand_source`."""

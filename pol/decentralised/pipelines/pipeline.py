@@ -22,6 +22,7 @@ from pol.decentralised.processes.round_worker import RoundWorker
 from pol.decentralised.training_options import TrainingOptions
 from pol.errors import ProtocolError
 from pol.graph.captured_step import Capture
+from pol.graph.work_estimate import step_work
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import MadeClaim
 from pol.rounds.plan.plan_builder import ALWAYS, From, PlanBuilder
@@ -125,7 +126,9 @@ def _add(builder: PlanBuilder, name: str, stage: int, capture: Capture, options:
                 sources[slot] = From(name, slot, "part", starts=True)
             case _:
                 sources[slot] = ALWAYS
-    builder.phase(name, capture, sources, parts=options.parts, author=f"route:{stage}")
+    # Stages differ in what they compute. All that hold one make the same update, which counts nothing.
+    work = step_work(capture.program)
+    builder.phase(name, capture, sources, parts=options.parts, author=f"route:{stage}", units=work)
 
 
 def staged_roster(plan: RoundsPlan, round_: int, present: list[int], stages: int, parts: int) -> Roster:

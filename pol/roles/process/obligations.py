@@ -101,15 +101,20 @@ def _dues(role: Role, task_id: bytes, disputes: Sequence[OpenDispute]) -> Iterat
     task, own = role.market.registry.task(task_id), role.wallet.address
     if task.status in {Status.NONE, Status.CLOSED}:
         return
-    if task.status is Status.BIDDING:
-        auction = role.market.auction
-        if has_bid(role, task_id):
-            yield auction.standing(auction.last_round(role.market.registry.address, task_id)).reveal_until
+    if task.status is Status.BIDDING and has_bid(role, task_id):
+        auction, window = role.market.auction, role.market.registry.terms(task_id).training_window
+        round_id = auction.last_round(role.market.registry.address, task_id)
+        is_sealed = auction.has_bid(round_id, own)
+        # Else the award may come at any time, and a training takes two thirds of its window at most.
+        yield auction.standing(round_id).reveal_until if is_sealed else role.connection.now() + window // 3
     if task.holder == own:
         yield from _seat(role, task_id, task)
+    elif _has_claimed(role, task_id, task):
+        # So may the seat.
+        yield role.connection.now() + role.market.registry.terms(task_id).verification_window // 2
     if task.solver == own:
         if task.status is Status.TRAINING:
-            yield task.deadline
+            yield max(role.connection.now(), task.began + (task.deadline - task.began) // 3)
         yield from (demand.deadline for demand in current_demands(role, task_id, task))
         if task.status in DISPUTABLE:
             # An objection may come at any time.
@@ -125,6 +130,12 @@ def _dues(role: Role, task_id: bytes, disputes: Sequence[OpenDispute]) -> Iterat
                 # The other side may move at any time; this side then has at least the grace.
                 grace = role.connection.now() + max(court.game.graces[1], MINUTE)
                 yield min(court.game.deadline(each.number) - 1, grace)
+
+
+def _has_claimed(role: Role, task_id: bytes, task: MarketTask) -> bool:
+    """Whether this party gets the seat of a task as soon as somebody has it decided, unless a better ticket comes."""
+    is_empty = task.status in {Status.PROFILING, Status.COMMITTED} and not task.is_seated
+    return is_empty and role.market.seats.seating(task_id).best == role.wallet.address
 
 
 def _seat(role: Role, task_id: bytes, task: MarketTask) -> Iterator[int]:
@@ -152,7 +163,7 @@ def at_stake(role: Role, task_id: bytes) -> bool:
     task = market.registry.task(task_id)
     if own in {task.holder, task.solver, task.submitter}:
         return True
-    if task.status in {Status.PROFILING, Status.COMMITTED} and market.seats.seating(task_id).best == own:
+    if _has_claimed(role, task_id, task):
         return True
     if task.status is Status.BIDDING:
         return has_bid(role, task_id)

@@ -179,14 +179,9 @@ class KeptRounds:
         Raises:
             OperationalError: neither log nor journal has it.
         """
-        entry = self.roster_entry(document)
-        return Roster.decode(self.own.get(entry.document)), entry.signature
-
-    def roster_entry(self, document: bytes) -> RosterEntry:
-        """The entry of a roster. Raises as `roster`."""
-        for entry in self.rounds.entries:
-            if isinstance(entry, RosterEntry) and entry.document == document.hex():
-                return entry
+        for roster in (roster for of_round in self.rounds.rosters.values() for roster in of_round):
+            if roster.document == document:
+                return roster, self.rounds.signature_of(roster)
         raise OperationalError(
             f"neither the kept log nor the journal has roster {document.hex()[:16]}: put the journal back"
         )
@@ -194,11 +189,14 @@ class KeptRounds:
     def _keep(self, entry: ClaimEntry) -> None:
         """Read all that demands and disputes about a claim of this party ask for: each object is copied."""
         rounds = replace(self.rounds, store=self.store)
-        self.roster(entry.claim.roster)
-        rounds.end(entry)
-        for source in rounds.sources(entry):
-            if source.claim != INITIAL:
-                rounds.end(self.claim(source.claim))
+        given = [self.claim(source.claim) for source in rounds.sources(entry) if source.claim != INITIAL]
+        for each in (entry, *given):
+            rounds.end(each)
+            # Who has given a source may have no stake by then: that it was a member is shown then.
+            roster, _ = self.roster(each.claim.roster)
+            if roster.round != each.claim.round:
+                raise ProtocolError(f"the roster that {each.worker}'s claim names is of round {roster.round}")
+            roster.place(each.worker)
         load_phase(self.store, self.plan.phase(entry.claim.phase))
         phase_constants(rounds, entry)
         load_start(rounds, entry, self._executors)

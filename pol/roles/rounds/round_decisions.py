@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +22,7 @@ from pol.errors import OperationalError, PolError, ProtocolError, UnsupportedErr
 from pol.incentives.work_shares import CountedClaim, pay_of
 from pol.roles.party.decisions import Action, Decision, Mode, Wait, lacks
 from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.rounds.own_claims import Omission, OwnClaims
 from pol.roles.rounds.pay_state import Course, pay_state
 from pol.roles.rounds.round_party import RoundParty
 from pol.rounds.auditing.claim_replay import load_phase
@@ -44,7 +45,9 @@ def next_of_rounds(role: RoundParty, plan_id: bytes) -> Decision:
     """
     role.refresh()
     course = Course.of(role.contracts, plan_id)
-    sources = (_moves, _answers, partial(_settlements, course=course), _evidence, partial(_stake, course=course))
+    own = cache(partial(OwnClaims.of, role, course))  # what fails here hides no move and no answer
+    of_course = partial(_settlements, course=course, own=own), partial(_stake, course=course, own=own)
+    sources = (_moves, _answers, partial(_demands, own=own), _evidence, *of_course)
     found = [decision for source in sources for decision in _noted(role, source)]
     actions = [decision for decision in found if isinstance(decision, Action)]
     if actions:
@@ -225,7 +228,8 @@ def _answer_counted(role: RoundParty, demand: RoundDemand, asked: Mapping[str, A
     line = [_counted_claim(posted[at : at + 48]) for at in range(0, len(posted), 48)]
     entry = role.kept.claim(line[index].claim)
     roster = role.kept.roster(entry.claim.roster)
-    _, logged = _logged(role, entry.claim.digest)
+    shown = role.contracts.demands.shown_entries(role.plan_id).get(entry.claim.digest)
+    logged = shown or _logged(role, entry.claim.digest)[1]
     return shares.answer_counted(role.wallet, demand, number, line, index, entry.claim, role.commitment, roster, logged)
 
 
@@ -339,11 +343,26 @@ def _unstaked(role: RoundParty) -> tuple[str, bytes] | None:
     return next((found for found in role.kept.members.items() if found[0] not in joined), None)
 
 
-def _settlements(role: RoundParty, course: Course) -> Iterator[Decision]:
+def _demands(role: RoundParty, own: Callable[[], OwnClaims]) -> Iterator[Decision]:
+    """Demands of claims for which the keeper has signed, and which its log is without."""
+    for each in own().due:
+        claim = each.entry.claim
+        where = f"round {claim.round}, {role.kept.plan.phase_name(claim.phase)}, part {claim.part}"
+        why = f"the log is without its claim of {where}, for which the keeper has signed: it is paid up to {each.pay}"
+        act = partial(_demand, role, each)
+        yield Action(role.plan_id, "demand an entry", why, Mode.PROPOSE, act, own().last, each.pay)
+
+
+def _demand(role: RoundParty, each: Omission) -> object:
+    demands = role.contracts.demands
+    _bring(role, 2 * demands.bond(role.plan_id))
+    return demands.demand_entry(role.wallet, role.plan_id, each.receipt, each.entry, each.covered)
+
+
+def _settlements(role: RoundParty, course: Course, own: Callable[[], OwnClaims]) -> Iterator[Decision]:
     """Settlements are opened, lines posted, and paid."""
-    shares, own, now, plan_id = role.contracts.shares, role.wallet.address, role.connection.now(), role.plan_id
-    bond = role.bond()
-    line = _line(role)
+    shares, now, plan_id, line = role.contracts.shares, role.connection.now(), role.plan_id, own().line
+    bond, account = role.bond(), role.wallet.address
     if course.next is not None and bond.standing in _STAKED:
         first = course.next if role.keeps else course.next + GRACE
         if now >= first and (role.keeps or line):
@@ -353,7 +372,7 @@ def _settlements(role: RoundParty, course: Course) -> Iterator[Decision]:
             yield Wait(plan_id, f"settlement {course.opened} isn't open yet", max(first - 1, now))
     posted = {(int(e["settlement"]), e["worker"]) for e in shares.events("LinePosted", id=plan_id)}
     last = course.opened - 1
-    if line and course.opened and (last, own) not in posted and bond.standing is Standing.JOINED:
+    if line and course.opened and (last, account) not in posted and bond.standing is Standing.JOINED:
         until = shares.settlement(plan_id, last).lines_until
         # The last one is waited with: what is logged behind it is never counted.
         since = until - role.terms.line_window // 2 if course.next is None else 0
@@ -364,8 +383,8 @@ def _settlements(role: RoundParty, course: Course) -> Iterator[Decision]:
             act = partial(shares.post, role.wallet, plan_id, last, line, role.commitment)
             yield Action(plan_id, "post a line", why, Mode.DEFEND, act, until)
     for number, worker in sorted(posted):
-        if (worker != own and _may_move_on(role, number, worker)) or (
-            worker == own and bond.standing is not Standing.SLASHED
+        if (worker != account and _may_move_on(role, number, worker)) or (
+            worker == account and bond.standing is not Standing.SLASHED
         ):
             yield from _pay(role, number, worker)
     if role.keeps:
@@ -408,20 +427,14 @@ def _remainders(role: RoundParty, course: Course, now: int) -> Iterator[Decision
             )
 
 
-def _line(role: RoundParty) -> list[CountedClaim]:
-    """The own claims of the log that aren't counted yet."""
-    counted = role.contracts.shares.owned(role.plan_id, role.wallet.address).counted
-    return role.commitment.line(role.kept.logged, role.name, counted)
-
-
-def _stake(role: RoundParty, course: Course) -> Iterator[Decision]:
+def _stake(role: RoundParty, course: Course, own: Callable[[], OwnClaims]) -> Iterator[Decision]:
     """The stake is put up when all is there to defend it, and taken back when nothing is open."""
     bonds, plan_id, bond, now = role.contracts.bonds, role.plan_id, role.bond(), role.connection.now()
     match bond.standing:
         case Standing.NONE:
             yield _join(role, course)
         case Standing.JOINED:
-            if (why := _why_stay(role, course)) is None:
+            if (why := _why_stay(role, course, own())) is None:
                 why = "nothing is open, and nothing is left to count"
                 yield Action(plan_id, "leave", why, Mode.DEFEND, partial(bonds.leave, role.wallet, plan_id))
             else:
@@ -457,25 +470,33 @@ def _join(role: RoundParty, course: Course) -> Decision:
 
 def _put_up(role: RoundParty, stake: int) -> object:
     role.require_answers(stakes=True)
-    missing = stake - role.vault.free(role.wallet.address)
-    if missing > 0:
-        role.vault.deposit(role.wallet, missing)
+    _bring(role, stake)
     return role.contracts.bonds.join(role.wallet, role.plan_id)
 
 
-def _why_stay(role: RoundParty, course: Course) -> str | None:
+def _bring(role: RoundParty, amount: int) -> None:
+    """Have so much free in the vault."""
+    missing = amount - role.vault.free(role.wallet.address)
+    if missing > 0:
+        role.vault.deposit(role.wallet, missing)
+
+
+def _why_stay(role: RoundParty, course: Course, own: OwnClaims) -> str | None:
     """Why this party keeps its stake; None if it may leave."""
     if role.bond().open:
         return f"{role.bond().open} accusations are open"
     if role.keeps and course.next is not None:
         return "the keeper stays until all settlements are open"
-    shares, own, last = role.contracts.shares, role.wallet.address, course.opened - 1
+    shares, account, last = role.contracts.shares, role.wallet.address, course.opened - 1
+    for desk in (role.contracts.demands, shares):
+        if any(demand.demander == account for demand in desk.demands(role.plan_id)):
+            return "a demand of its own is open"
     # Whatever fails in the last settlement is tried again: who leaves posts no line.
     is_last_open = last >= 0 and role.connection.now() <= shares.settlement(role.plan_id, last).lines_until
-    if (course.next is not None or is_last_open) and _line(role):
+    if (course.next is not None or is_last_open) and (own.line or own.due):
         return "claims of its own aren't counted yet"
-    for number in {int(e["settlement"]) for e in shares.events("LinePosted", id=role.plan_id, worker=own)}:
-        if pay_state(role.contracts, role.plan_id, number, own).state not in {"paid", "void"}:
+    for number in {int(e["settlement"]) for e in shares.events("LinePosted", id=role.plan_id, worker=account)}:
+        if pay_state(role.contracts, role.plan_id, number, account).state not in {"paid", "void"}:
             return f"its line in settlement {number} isn't paid"
     if not role.leaves and course.next is not None:
         return "the training goes on"

@@ -83,6 +83,8 @@ class RoundParty(Party):
         self.refused: dict[Finding, str] = {}
         """Lies of others that no contract decides, and why."""
         self._found: tuple[object, LoggedRounds, list[Finding]] | None = None
+        self._right = set[bytes]()
+        """Claims and rosters of the log that were found to be right."""
         self._traces: KeptTraces[bytes] = KeptTraces(KEPT_BYTES)
         self.require_answers()
 
@@ -136,9 +138,13 @@ class RoundParty(Party):
         state = (kept.head, len(kept.rounds.entries))
         if self._found is None or self._found[0] != state:
             rounds = kept.suspect()
-            found = findings_by_roots(rounds, receipts=kept.receipts)
+            found = findings_by_roots(rounds, receipts=kept.receipts, known=self._right)
             lies = [each for each in found if each.worker != self.name and each.lie is not Lie.WITHHELD]
-            self._found = (state, rounds, lies)
+            self.refused = {each: why for each, why in self.refused.items() if each in lies}
+            # A receipt comes before the head that holds its claim, within its round.
+            left_out, newest = [each for each in lies if each.lie is Lie.OMISSION], max(kept.logged.rosters, default=0)
+            self.refused |= {each: "its author demands it" for each in left_out if each.round < newest}
+            self._found = (state, rounds, [each for each in lies if each not in left_out])
         return self._found[1:]
 
     def demands(self) -> list[tuple[TimedDemands, RoundDemand]]:
@@ -208,7 +214,8 @@ class PlanProcess(PartyProcess[RoundParty]):
         return _has_stake(self.role)
 
     def _reading_seconds(self, task_id: bytes) -> float:
-        return self.role.terms.answer_window / 2  # a demand may come at any time
+        # A demand or a dispute may come at any time; in the last half of a window lengths are said.
+        return min(self.role.terms.answer_window, self.role.terms.clock) / 4
 
     def _final(self, task_ids: Collection[bytes]) -> set[bytes]:
         ended = {"id": self.role.plan_id, "worker": self.role.wallet.address}

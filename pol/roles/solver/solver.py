@@ -53,7 +53,7 @@ class Solver(StepProver):
         self.require_prover(task_id)
         if not terms.is_exact:
             self._require_profile(task_id, task, terms, recheck)
-        bid = self._bid(terms, discount_percent, promised)
+        bid = self.require_bid(terms, discount_percent, promised)
         round_id = self.market.auction.last_round(self.market.registry.address, task_id)
         self.market.auction.bid(self.wallet, round_id, commitment(round_id, bid, self.secret("bid", round_id)))
         return bid
@@ -70,6 +70,26 @@ class Solver(StepProver):
         self.connection.wait_until(self.market.auction.bid_until(round_id))
         arguments = (round_id, self.wallet.address, bid.price, bid.seconds, salt)
         self.market.auction.reveal(self.wallet, *arguments)
+
+    def require_bid(self, terms: Terms, discount_percent: int = 20, promised: int | None = None) -> Bid:
+        """The bid, which can be revealed and pays for the training: one that nobody reveals costs a part of its stake.
+
+        Raises:
+            ProtocolError: it can't, or doesn't.
+            OperationalError: the node failed.
+        """
+        bid = self._bid(terms, discount_percent, promised)
+        if not bid.price:
+            raise ProtocolError(
+                f"at {terms.second_price} for a second, a bid that promises {bid.seconds} s leaves nothing of the "
+                f"maximum price of {terms.maximum_price} for the training: promise less time, or leave the task alone"
+            )
+        if not self.market.auction.admits(self.wallet.address, terms.work_units, bid.seconds):
+            raise ProtocolError(
+                f"{terms.work_units} work units in {bid.seconds} s are faster than the trainings by which this account "
+                "is known: win smaller or slower tasks first, or leave this one alone"
+            )
+        return bid
 
     def _bid(self, terms: Terms, discount_percent: int, promised: int | None) -> Bid:
         seconds = terms.training_window if promised is None else promised

@@ -119,6 +119,7 @@ def _lacking(role: Solver, task_id: bytes) -> Wait | None:
         role.policy.require_game(game, terms.clock)
         role.require_acceptable(task_id)
         role.require_prover(task_id)
+        role.require_bid(terms)
     except ProtocolError as error:
         return Wait(task_id, str(error))
     return None

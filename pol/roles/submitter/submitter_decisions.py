@@ -8,6 +8,7 @@ from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.public_calls import concerning_call
 from pol.roles.submitter.submitter import Submitter
+from pol.training.storage.http_files import within
 
 TRAINED = frozenset({Status.COMMITTED, Status.VERIFYING, Status.WATCHED, Status.CONTESTED})
 """A model exists and isn't paid for yet."""
@@ -28,12 +29,21 @@ def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
     if reclaimed is not None:
         return reclaimed
     hidden = None
-    if task.status in TRAINED and not role.has_model(task_id) and not waiting:
+    if task.status in TRAINED and not _has_model(role, task_id, task) and not waiting:
         hidden = _hidden(role, task_id, task)
     if isinstance(hidden, Action):
         return hidden
     decision = concerning_call(role, task_id, "it is the submitter")
     return decision if isinstance(decision, Action) or hidden is None else hidden
+
+
+def _has_model(role: Submitter, task_id: bytes, task: MarketTask) -> bool:
+    """As `Submitter.has_model`; a server that trickles leaves time to demand the model before it is paid for."""
+    most = role.market.registry.terms(task_id).challenge_window / 4
+    if task.status is Status.CONTESTED:
+        most = min(most, (task.deadline - role.connection.now()) / 2)
+    with within(most):
+        return role.has_model(task_id)
 
 
 def _hidden(role: Submitter, task_id: bytes, task: MarketTask) -> Decision | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import inf
 
@@ -137,20 +137,20 @@ class Verifier(ErringParty, ReplayingParty):
         """By task, log, segment and seed of its receipt: no replay is repeated."""
         return {}
 
-    def verify(self, task_id: bytes, until: float = inf) -> list[Verdict]:
+    def verify(self, task_id: bytes, until: Callable[[], float] = lambda: inf) -> list[Verdict]:
         """Replay the drawn segments and post the verdict. A missing or unreadable state is demanded on chain, once.
 
-        No verdict accepts what trains a model that nobody gets: the last state is read, too. No read and no replay
-        begins after second ``until``.
+        No verdict accepts what trains a model that nobody gets: the last state is read, too, behind the replays. No
+        read and no replay begins after the second that ``until`` gives before them.
 
         Raises:
             ProtocolError: the evidence for a segment is bad, and no claim about it could be defended.
             OperationalError: a segment couldn't be read; nothing is posted, try again.
         """
-        verdicts = self.replay(task_id, until)
+        verdicts = self.replay(task_id, until())
         if all(verdict.outcome is Outcome.ACCEPTED for verdict in verdicts):
             last = self.proof(task_id).checkpoints[-1]
-            if self._unread(task_id, last, last.index - 1, until) is not None:
+            if self._unread(task_id, last, last.index - 1, until()) is not None:
                 raise OperationalError(f"the trained state can't be read from {self.store.url}: nobody gets the model")
         self.post(task_id, verdicts)
         return verdicts

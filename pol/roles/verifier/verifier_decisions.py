@@ -89,7 +89,7 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
 
         def verify() -> None:
             # Other work may have come between the decision and this.
-            role.verify(task_id, _word(role, task_id, task)[1])
+            role.verify(task_id, lambda: _word(role, task_id, task)[1])
 
         return Action(task_id, "post the verdict", why, Mode.DEFEND, verify, task.deadline)
     if task.status is Status.WATCHED:
@@ -121,7 +121,8 @@ def _word(role: Verifier, task_id: bytes, task: MarketTask) -> tuple[str, float]
     speaks = task.deadline - max(terms.verification_window // PARTS, needed + role.policy.outage)
     # A chain that has halted once isn't expected to halt again: a verdict that can be had is tried.
     last = task.deadline - (0 if is_ready else needed)
-    until = speaks if now < speaks and not is_ready else last
+    # Of what is left behind that a look takes half: the next one, and the word, come in time.
+    until = min(last, speaks if now < speaks else now + (task.deadline - now) / 2)
     if now > task.deadline or (now <= last and (now < speaks or role.vain_looks[seating] < LOOKS)):
         return "", until
     return f"its states can't be read from {role.store.url} in time for a verdict", until

@@ -57,14 +57,19 @@ class Finding:
 
 
 def findings_by_roots(
-    rounds: LoggedRounds, first: int = 0, last: int | None = None, receipts: Sequence[DeliveryEntry] = ()
+    rounds: LoggedRounds,
+    first: int = 0,
+    last: int | None = None,
+    receipts: Sequence[DeliveryEntry] = (),
+    known: set[bytes] | None = None,
 ) -> Iterator[Finding]:
     """The lies that signatures, rosters and roots show, without data: in the order of the log.
 
-    ``receipts`` are some that senders hold, whether the log has them or not.
+    ``receipts`` are some that senders hold, whether the log has them or not. ``known`` are claims and rosters that were
+    right before, and stay so however the log grows: those that are found to be right are added.
     """
-    coordinator = rounds.plan.coordinator
-    yield from _roster_findings(rounds, first)
+    coordinator, known = rounds.plan.coordinator, set() if known is None else known
+    yield from _roster_findings(rounds, first, known)
     held = [receipt for receipt in receipts if is_signed(receipt)]  # anybody can make one up
     for entry in [*rounds.entries, *held]:
         if isinstance(entry, RosterEntry):
@@ -80,11 +85,15 @@ def findings_by_roots(
             yield Finding(Lie.SIGNATURE, coordinator, round_, "log", "has an entry that its author hasn't signed")
             continue
         if isinstance(entry, ClaimEntry) and rounds.claims.get(entry.claim.digest, entry) == entry:
+            if (digest := entry.claim.digest) in known:
+                continue
             try:
-                yield from claim_findings(rounds, entry)
+                found = claim_findings(rounds, entry)
+                known.update(() if found else (digest,))
+                yield from found
             except OperationalError as error:
                 name = rounds.plan.phase_name(entry.claim.phase)
-                yield Finding(Lie.WITHHELD, entry.worker, round_, name, str(error), entry.claim.digest)
+                yield Finding(Lie.WITHHELD, entry.worker, round_, name, str(error), digest)
         if isinstance(entry, DeliveryEntry) and entry.claim in rounds.claims:
             if entry.receiver == coordinator and (problem := _broken_promise(rounds, entry)):
                 yield Finding(Lie.OMISSION, coordinator, round_, "roster", problem, entry.claim)
@@ -134,7 +143,7 @@ def _arrival_findings(
             yield Finding(lie, coordinator, found.round, "arrivals", found.detail, found.claim)
 
 
-def _roster_findings(rounds: LoggedRounds, first: int) -> Iterator[Finding]:
+def _roster_findings(rounds: LoggedRounds, first: int, known: set[bytes]) -> Iterator[Finding]:
     coordinator, used = rounds.plan.coordinator, set[bytes]()
     for text in rounds.texts:
         if text.round >= first:
@@ -149,9 +158,10 @@ def _roster_findings(rounds: LoggedRounds, first: int) -> Iterator[Finding]:
             yield Finding(Lie.EQUIVOCATION, coordinator, round_, "roster", "has signed two rosters of one round")
         problems = [wrong[roster.document] for roster in rosters if roster.document in wrong]
         problems += filter(None, [wrong_final(rosters)])
-        for roster in rosters:
+        for roster in (roster for roster in rosters if roster.document not in known):
             try:
                 require_drawn(roster, used)
+                known.add(roster.document)
             except ProtocolError as error:
                 problems.append(str(error))
         used.update(roster.beacon for roster in rosters)

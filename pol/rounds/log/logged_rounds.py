@@ -16,6 +16,7 @@ from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
 from pol.rounds.roster import Roster
 from pol.rounds.round_claim import BoundSlot, EndSlot, decode_end, decode_sources, sources_root
+from pol.rounds.worker_key import is_signed_by
 from pol.training.storage.store import Store
 
 ROOTS_LIMIT = 1 << 26
@@ -75,6 +76,12 @@ class LoggedRounds:
         """The roster that a claim names, if the log has it."""
         named = (roster for roster in self.rosters.get(entry.claim.round, ()) if roster.document == entry.claim.roster)
         return next(named, None)
+
+    def signature_of(self, roster: Roster) -> bytes:
+        """The coordinator's signature of one of these rosters; other entries that name its document are nobody's."""
+        entries = (entry for entry in self.entries if isinstance(entry, RosterEntry))
+        named = (entry.signature for entry in entries if entry.document == roster.document.hex())
+        return next(each for each in named if is_signed_by(roster.digest, each, self.plan.coordinator))
 
     def before(self, round_: int) -> list[Roster]:
         """The final roster of the round before; more than one, if the coordinator has equivocated."""

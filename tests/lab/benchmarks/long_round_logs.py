@@ -13,26 +13,32 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from pol.commitments.keccak import keccak256
 from pol.execution.cpu import CpuExecutor
+from pol.graph.tensor_type import DType, TensorType
 from pol.roles.rounds.kept_rounds import KeptRounds
+from pol.rounds.auditing.round_audit import findings_by_roots
 from pol.rounds.log.log_entries import ClaimEntry, RosterEntry
 from pol.rounds.log.rounds_log import LogKeeper
-from pol.rounds.plan.rounds_plan import Constants, Phase, RoundsPlan, SourceRule
+from pol.rounds.plan.rounds_plan import Constants, InitialValue, Phase, RoundsPlan, SourceRule
 from pol.rounds.roster import Member, Roster
-from pol.rounds.round_claim import RoundClaim
+from pol.rounds.round_claim import INITIAL, BoundSlot, RoundClaim, encode_sources, sources_root, start_of
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 
 KEEPER, *WORKERS = (WorkerKey(bytes([number]) * 32) for number in (1, 2, 3))
 NOTHING = bytes([7]) * 32
+SOURCES = [BoundSlot(INITIAL, 0, NOTHING)]
 
 
 def plan_in(store: Store, rounds: int) -> RoundsPlan:
     """A plan of one phase, registered nowhere."""
-    phase = Phase("step", "07" * 32, NOTHING, "07" * 32, (Constants(NOTHING, "07" * 32),), (SourceRule("step", 0),))
-    plan = RoundsPlan("long", bytes(32), KEEPER.name, (phase,), (), "07" * 32, rounds, {})
+    rules, given = (SourceRule("", 0, initial=0),), (InitialValue("x", TensorType(DType.F32, (1,)), NOTHING),)
+    phase = Phase("step", "07" * 32, NOTHING, "07" * 32, (Constants(NOTHING, "07" * 32),), rules)
+    plan = RoundsPlan("long", bytes(32), KEEPER.name, (phase,), given, "07" * 32, rounds, {})
     document = store.put(plan.encode())
+    store.put(encode_sources(SOURCES))
     return replace(plan, registration=bytes(96) + bytes.fromhex(document) + bytes(544))
 
 
@@ -43,8 +49,9 @@ def add_round(store: Store, plan: RoundsPlan, keeper: LogKeeper, round_: int) ->
     keeper.append(RosterEntry(store.put(roster.encode()), KEEPER.sign(roster.digest)), round_)
     for key in WORKERS:
         place = (plan.digest, key.name, round_, 0, 0, roster.document)
-        claim = RoundClaim(*place, NOTHING, NOTHING, round_, 1, NOTHING, NOTHING, NOTHING)
-        keeper.append(ClaimEntry(claim, key.sign(claim.digest), "07" * 32, "07" * 32), round_)
+        claim = RoundClaim(*place, NOTHING, NOTHING, round_, 1, start_of(SOURCES), NOTHING, sources_root(SOURCES))
+        shown = keccak256(encode_sources(SOURCES)).hex()
+        keeper.append(ClaimEntry(claim, key.sign(claim.digest), shown, "07" * 32), round_)
 
 
 def timed(what: str, work: Callable[[], object]) -> None:
@@ -77,10 +84,18 @@ def main(rounds: int) -> None:
             assert len(party.rounds.entries) == len(party.logged.entries) == len(keeper)
             assert party.members.keys() == {key.name for key in WORKERS}
 
+        right = set[bytes]()
+
+        def find() -> None:
+            assert list(findings_by_roots(party.suspect(), receipts=party.receipts, known=right)) == []
+            assert len(right) == len(party.logged.entries)
+
         timed("the first look", look)
-        timed("one with nothing new", look)
+        timed("the first search for lies", find)
+        timed("a look with nothing new", look)
         grow(rounds, rounds + 1)
-        timed("one with a new round", look)
+        timed("a look at a new round", look)
+        timed("a search in a new round", find)
 
 
 if __name__ == "__main__":
