@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from queue import Queue
 from typing import Any
 
+import fsspec
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -550,8 +551,9 @@ def outcomes(loop: Loop) -> Sequence[str]:
     """What becomes of a loop after each series of kills."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a loop that the recorder changes, as persistent workers
-        whole = launch(loop, f"memory://{id(loop)}-whole")
-    found = [outcome(loop, cuts, f"memory://{id(loop)}-{number}", whole) for number, cuts in enumerate(CUTS)]
+        whole = launch(loop, f"memory://{id(loop)}/whole")
+    found = [outcome(loop, cuts, f"memory://{id(loop)}/{number}", whole) for number, cuts in enumerate(CUTS)]
+    fsspec.filesystem("memory").rm(f"/{id(loop)}", recursive=True)  # it looks through all that it holds for each object
     return [ended.partition(":")[0] for ended in found]
 
 
