@@ -41,11 +41,14 @@ class Followed:
     @property
     def is_scaled(self) -> bool:
         """Whether it is a multiple of what it was, as clipping leaves it; another gradient in its place isn't."""
-        if self._sample.count_nonzero() < 2 or _mark(self.gradient) == self._mark:
+        if self._sample.count_nonzero() < 2:
             return False
         now = _sample(self.gradient, self._begin)[1]
         multiple = self._sample * ((now @ self._sample) / (self._sample @ self._sample))
-        return bool(torch.allclose(now, multiple, rtol=4 * torch.finfo(self.gradient.dtype).eps, atol=0))
+        is_same = torch.equal(now, self._sample)
+        return not is_same and bool(
+            torch.allclose(now, multiple, rtol=4 * torch.finfo(self.gradient.dtype).eps, atol=0)
+        )
 
 
 def kind(gradient: Tensor) -> str:

@@ -4,6 +4,7 @@ A kill is an exception that nothing in the loop catches: the recorder is abandon
 """
 
 import functools
+import gc
 import itertools
 import random
 import threading
@@ -560,6 +561,7 @@ def outcomes(loop: Loop) -> Sequence[str]:
 def resume_figures() -> dict[str, Figure]:
     """Every loop after every series of kills."""
     found: Counter[str] = Counter()
+    gc.freeze()  # each resumption and each collection would look through all of torch's objects
     for name in LOOPS.keys() - REFUSED:
         for cuts, ended in zip(CUTS, outcomes(LOOPS[name]), strict=True):
             found[ended] += len(cuts) if ended != "not reached" else 0
