@@ -44,7 +44,7 @@ def test_a_recorder_that_nobody_holds_any_more_leaves_an_update_alone(tmp_path: 
     """The garbage collector takes it in the midst of one, between two hooks of torch."""
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    hooks = [register_optimizer_step_post_hook(lambda *_: gc.collect() and None)]
+    hooks = [register_optimizer_step_post_hook(lambda *_: None if gc.collect() else None)]
     left = Recorder(f"file://{tmp_path}", model, optimizer, every=1)
     hooks.append(register_optimizer_step_post_hook(lambda *_: None))
     vars(left)["itself"] = left
@@ -380,6 +380,28 @@ def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
         t.loop(batches, parts={"both": both})
 
     resumed_loops.launch(run, "memory://inner")
+
+
+def test_groups_of_an_optimizer_stay_the_objects_that_they_were() -> None:
+    """Another optimizer has them, as SAM has those of the one inside, or the loop."""
+
+    def run(t: Training) -> None:
+        t.optimizer, data = torch.optim.SGD(t.model.parameters(), 0.1, momentum=0.9), loader()
+        outer = torch.optim.SGD(t.model.parameters(), 0.1)
+        outer.param_groups = t.optimizer.param_groups
+        (group,) = outer.param_groups
+
+        def batches(epoch: int) -> Iterator[Tensor]:
+            for batch in t.recorder.batches(data):
+                group["weight_decay"] += 0.1
+                yield batch
+                outer.param_groups[0]["lr"] *= 0.9
+
+        t.loop(batches, parts={"outer": outer})
+
+    whole = resumed_loops.launch(run, "memory://groups")
+    for cuts in ([Kill(5)], [Kill(7), Kill(13)]):
+        assert resumed_loops.outcome(run, cuts, f"memory://groups-{cuts}", whole) == "equal", cuts
 
 
 def test_an_optimizer_inside_of_another_one_that_gives_its_own_state_alone_is_refused() -> None:

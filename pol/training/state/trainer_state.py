@@ -156,10 +156,16 @@ class TrainerState:
         for name, module in _with_extra(self.model):
             module.set_extra_state(components["model"]["extra"][name])
         options: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        groups = {name: [*part.param_groups] for name, part in self.parts.items() if isinstance(part, Optimizer)}
         for name, part in self.parts.items():
             state = components[name]["state"]
             part.load_state_dict(values.as_they_were(state, components[name]))
             if isinstance(part, Optimizer):
+                for number, own in enumerate(groups[name]):  # others may hold it: the optimizer in SAM, the loop
+                    loaded = dict(part.param_groups[number])
+                    own.clear()
+                    own.update(loaded)
+                    part.param_groups[number] = own
                 _fill(f"tensor of {name}", self.own(part), components[name].get(OWN, {}))
                 updated = [tensor for group in part.param_groups for tensor in group["params"]]
                 for number, recorded in state["state"].items():
