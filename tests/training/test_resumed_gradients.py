@@ -44,7 +44,11 @@ def test_a_recorder_that_nobody_holds_any_more_leaves_an_update_alone(tmp_path: 
     """The garbage collector takes it in the midst of one, between two hooks of torch."""
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    hooks = [register_optimizer_step_post_hook(lambda *_: None if gc.collect() else None)]
+
+    def collect(*_: Any) -> None:
+        gc.collect()
+
+    hooks = [register_optimizer_step_post_hook(collect)]
     left = Recorder(f"file://{tmp_path}", model, optimizer, every=1)
     hooks.append(register_optimizer_step_post_hook(lambda *_: None))
     vars(left)["itself"] = left
