@@ -386,20 +386,22 @@ def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
     resumed_loops.launch(run, "memory://inner")
 
 
-def test_groups_of_an_optimizer_stay_the_objects_that_they_were() -> None:
+def test_groups_and_state_of_an_optimizer_stay_the_objects_that_they_were() -> None:
     """Another optimizer has them, as SAM has those of the one inside, or the loop."""
 
     def run(t: Training) -> None:
         t.optimizer, data = torch.optim.SGD(t.model.parameters(), 0.1, momentum=0.9), loader()
         outer = torch.optim.SGD(t.model.parameters(), 0.1)
         outer.param_groups = t.optimizer.param_groups
-        (group,) = outer.param_groups
+        (group,), state = outer.param_groups, t.optimizer.state
 
         def batches(epoch: int) -> Iterator[Tensor]:
             for batch in t.recorder.batches(data):
                 group["weight_decay"] += 0.1
                 yield batch
                 outer.param_groups[0]["lr"] *= 0.9
+                for of_one in state.values():
+                    of_one["momentum_buffer"] *= 0.9
 
         t.loop(batches, parts={"outer": outer})
 

@@ -156,16 +156,15 @@ class TrainerState:
         for name, module in _with_extra(self.model):
             module.set_extra_state(components["model"]["extra"][name])
         options: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        groups = {name: [*part.param_groups] for name, part in self.parts.items() if isinstance(part, Optimizer)}
+        optimizers = [(name, part) for name, part in self.parts.items() if isinstance(part, Optimizer)]
+        held = {name: (part.state, [*part.param_groups]) for name, part in optimizers}
         for name, part in self.parts.items():
             state = components[name]["state"]
             part.load_state_dict(values.as_they_were(state, components[name]))
             if isinstance(part, Optimizer):
-                for number, own in enumerate(groups[name]):  # others may hold it: the optimizer in SAM, the loop
-                    loaded = dict(part.param_groups[number])
-                    own.clear()
-                    own.update(loaded)
-                    part.param_groups[number] = own
+                # Others may hold state and groups, as the optimizer in SAM, or the loop: torch makes new ones.
+                part.state = _refilled(held[name][0], part.state)
+                part.param_groups[:] = [_refilled(*pair) for pair in zip(held[name][1], part.param_groups, strict=True)]
                 _fill(f"tensor of {name}", self.own(part), components[name].get(OWN, {}))
                 updated = [tensor for group in part.param_groups for tensor in group["params"]]
                 for number, recorded in state["state"].items():
@@ -213,6 +212,14 @@ def _with_extra(model: nn.Module) -> list[tuple[str, nn.Module]]:
         for name, module in model.named_modules()
         if type(module).get_extra_state is not nn.Module.get_extra_state
     ]
+
+
+def _refilled(held: Any, loaded: Mapping[Any, Any]) -> Any:
+    """The dictionary that others hold, with what was loaded."""
+    found = dict(loaded)
+    held.clear()
+    held.update(found)
+    return held
 
 
 def _names(part: Stateful, parameters: Mapping[str, Tensor]) -> list[list[str]]:
