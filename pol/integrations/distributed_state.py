@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.exchanged_state import RANKS, places, ranked
+from pol.training.state.gradients import Gradients
 from pol.training.state.random_state import RandomSources
 from pol.training.state.trainer_state import OWN, Stateful, TrainerState
 
@@ -42,6 +43,8 @@ class DistributedState(TrainerState):
     ):
         super().__init__(model, parts, random, gradients=gradients)
         self._group = group
+        # Processes may see other gradients cleared, and record together.
+        self.cleared = Gradients(self.trainable, self._updated, is_whole=gradients)
         known = {"parameters", "buffers", *(["gradients"] if gradients else []), *self.parts}
         if odd := sorted(set(per_process) - known):
             raise UnsupportedError(
@@ -105,7 +108,7 @@ class DistributedState(TrainerState):
         found["parameters"] = _spread_like(found["parameters"], parameters, spread)
         found["buffers"] = _spread_like(found["buffers"], dict(self.model.named_buffers()), spread)
         if self.gradients:
-            found["gradients"] = _spread_like(found["gradients"], parameters, spread)
+            found["gradients"] = _spread_like(found["gradients"], self.trainable(), spread)
         for name, part in self.parts.items():
             state = found[name]["state"]
             if isinstance(part, Optimizer):

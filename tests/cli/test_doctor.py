@@ -56,9 +56,10 @@ def said(found: ResumeReport) -> str:
     return " | ".join(f"{item.cause} -> {item.remedy}" for item in found.advice)
 
 
-def test_a_right_trainer_is_exact(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", ["none", pytest.param("gradients", marks=pytest.mark.slow)])
+def test_a_right_trainer_is_exact(tmp_path: Path, fault: str) -> None:
     """Cut in the first epoch of seven steps, right behind it, and in the second one; two steps pass between."""
-    found = examined(tmp_path, str(TRAINER), "none")
+    found = examined(tmp_path, str(TRAINER), fault)
     assert (found.verdict, found.advice, found.step, found.steps) == (EXACT, (), None, 12), said(found)
     assert [(cut.where, cut.killed_at, cut.resumed_from) for cut in found.cuts] == [
         (FIRST, 5, 4),
@@ -175,7 +176,6 @@ def test_what_is_missing_is_named(tmp_path: Path, fault: str, components: set[st
     [
         ("part", "gain/state/value isn't what the checkpoint of step 4 commits to"),
         ("data", "of the loader 'data', drawn again, isn't the one that was used"),
-        ("gradients", "or give the recorder checkpoints=Checkpoints(gradients=True)"),
     ],
 )
 def test_a_resumption_that_is_refused_is_explained(tmp_path: Path, fault: str, words: str) -> None:

@@ -3,6 +3,7 @@
 import gc
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lab.benchmarks import resumed_loops
-from lab.benchmarks.resumed_loops import Kill, Training, loader
+from lab.benchmarks.resumed_loops import EPOCHS, Kill, Training, loader
 from pol import Recorder
 from pol.errors import ProtocolError
 from pol.training import Checkpoints
-from pol.training.state.gradients import _Followed
+from pol.training.state.followed_gradient import Followed
 
 
 def test_an_optimizers_tensors_lie_in_memory_as_they_did(tmp_path: Path) -> None:
@@ -43,7 +44,11 @@ def test_a_recorder_that_nobody_holds_any_more_leaves_an_update_alone(tmp_path: 
     """The garbage collector takes it in the midst of one, between two hooks of torch."""
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    hooks = [register_optimizer_step_post_hook(lambda *_: gc.collect() and None)]
+
+    def collect(*_: Any) -> None:
+        gc.collect()
+
+    hooks = [register_optimizer_step_post_hook(collect)]
     left = Recorder(f"file://{tmp_path}", model, optimizer, every=1)
     hooks.append(register_optimizer_step_post_hook(lambda *_: None))
     vars(left)["itself"] = left
@@ -157,6 +162,88 @@ def test_gradients_left_from_before_a_checkpoint_that_clipping_scales_are_refuse
     assert found.startswith("refused: the gradient of "), found
 
 
+def by_hand(clears: str = "", drawn: bool = True, recorded: bool = False) -> resumed_loops.Loop:
+    """Steps that set gradients by hand, or that have two heads with an optimizer each.
+
+    They add to a gradient in place, to another one in its place; or they clear the second head behind all that a step
+    uses, and scale both heads' gradients by their norm, or read it; or they clear one head to None, the other by zeros.
+    """
+
+    def run(t: Training) -> None:
+        heads = nn.ModuleList(nn.Linear(3, 1) for _ in range(2))
+        t.model = heads  # type: ignore[assignment]  # another model
+        t.optimizer = torch.optim.SGD(heads[0].parameters(), 0.1, momentum=0.9, weight_decay=0.1)
+        other = torch.optim.SGD(heads[1].parameters(), 0.1, momentum=0.9, weight_decay=0.1)
+        kept = Checkpoints(background=False, gradients=recorded)
+        recorder = t.record(parts={"other": other}, checkpoints=kept)
+        made, first = loader(), recorder.resume()
+        batches = (batch for _ in range(first, EPOCHS) for batch in recorder.batches(made))
+        for batch in batches if drawn else iter(lambda: torch.rand(4, 3) if recorder.steps < 12 else None, None):
+            head = heads[recorder._steps % 3 == 1]
+            loss = head(batch).square().mean()
+            if clears in ("adds", "replaces"):
+                for parameter, gradient in zip(
+                    head.parameters(), torch.autograd.grad(loss, list(head.parameters())), strict=True
+                ):
+                    if parameter.grad is None:
+                        parameter.grad = gradient
+                    elif clears == "adds":
+                        parameter.grad.mul_(0.5).add_(gradient)
+                    else:
+                        parameter.grad = parameter.grad * 0.5 + gradient
+            else:
+                loss.backward()
+            if clears == "clips":
+                nn.utils.clip_grad_norm_(heads.parameters(), 0.1)
+            rate = 0.1 / (1 + float(nn.utils.get_total_norm(p.grad for p in heads.parameters() if p.grad is not None)))
+            if clears == "reads":
+                t.optimizer.param_groups[0]["lr"] = rate
+            t.optimizer.step()
+            if clears in ("clips", "reads"):
+                t.optimizer.zero_grad()
+                if recorder._steps % 2 == 0:
+                    other.step()
+                    other.zero_grad()
+            else:
+                other.step()
+            recorder.step()
+            t.at("step")
+            if clears == "apart":
+                t.optimizer.zero_grad()
+                other.zero_grad(set_to_none=False)
+        recorder.close()
+
+    return run
+
+
+@pytest.mark.parametrize("clears", ["adds", "replaces", "clips", "reads", "apart"])
+def test_gradients_that_a_loop_does_not_clear_before_it_uses_any_are_in_its_checkpoints(clears: str) -> None:
+    loop, name = by_hand(clears), f"memory://by-hand-{clears}"
+    whole = resumed_loops.launch(loop, name)
+    for cuts in ([Kill(3)], [Kill(4), Kill(7)], [Kill(8), Kill(9)], [Kill(5), Kill(11)], [Kill(1)], [Kill(6)]):
+        assert resumed_loops.outcome(loop, cuts, f"{name}{cuts}", whole) == "equal", cuts
+
+
+@pytest.mark.parametrize(
+    ("clears", "recorded", "words"),
+    [("adds", False, "is changed in place"), ("adds", True, "is changed in place"), ("clips", False, "is used")],
+)
+def test_gradients_that_a_loop_without_a_loader_uses_of_before_a_checkpoint_are_refused(
+    clears: str, recorded: bool, words: str
+) -> None:
+    with pytest.raises(ProtocolError, match=f"gradient of [01].weight at the checkpoint {words} in the step behind it"):
+        resumed_loops.launch(by_hand(clears, drawn=False, recorded=recorded), f"memory://no-loader-{clears}-{recorded}")
+
+
+def test_optimizers_that_a_loop_without_a_loader_clears_each_in_its_way() -> None:
+    """Behind a step: where both ways were seen, a resumption is equal."""
+    loop, name = by_hand("apart", drawn=False), "memory://no-loader-apart"
+    whole = resumed_loops.launch(loop, name)
+    for cuts, ended in (([Kill(2)], "refused"), ([Kill(4), Kill(7)], "equal"), ([Kill(8), Kill(9)], "equal")):
+        found = resumed_loops.outcome(loop, cuts, f"{name}{cuts}", whole)
+        assert found.startswith(ended), (cuts, found)
+
+
 @pytest.mark.parametrize(("size", "begin"), [(7, 4), (5000, 3000), (5000, 4990)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
 def test_what_clipping_scales_is_told_from_another_gradient_in_its_place(
@@ -167,7 +254,7 @@ def test_what_clipping_scales_is_told_from_another_gradient_in_its_place(
     parameter = nn.Parameter(torch.zeros(size, dtype=dtype))
     gradient = parameter.grad = torch.zeros(size, dtype=dtype)
     gradient[begin:] = torch.randn(size - begin, generator=draw).to(dtype)
-    followed = _Followed("weight", parameter, gradient)
+    followed = Followed("weight", parameter, gradient)
     gradient.mul_(0.037)
     assert followed.is_scaled
     gradient[begin:] = torch.randn(size - begin, generator=draw).to(dtype)
@@ -211,8 +298,12 @@ def test_gradients_that_are_asked_for_and_set_are_no_sums() -> None:
         assert resumed_loops.outcome(run, [Kill(3), Kill(8)], "memory://set-cut", whole) == "equal"
 
 
-def test_gradients_that_nobody_uses_are_told_once() -> None:
-    """Those of a critic that a generator's loss flows through, and of a layer that no optimizer has."""
+@pytest.mark.parametrize("drawn", [True, False])
+def test_gradients_that_nobody_uses(drawn: bool) -> None:
+    """Those of a critic that a generator's loss flows through, and of a layer that no optimizer has.
+
+    They are in the checkpoints of a loop with a loader, and told once where a loop has none.
+    """
 
     def run(t: Training) -> None:
         critic, free = nn.Linear(3, 3), nn.Linear(3, 3)
@@ -229,14 +320,22 @@ def test_gradients_that_nobody_uses_are_told_once() -> None:
             t.model[0](free(critic(batch))).square().mean().backward()
             t.optimizer.step()
             t.recorder.step()
+            t.at("step")
             return 0.0
 
         made = loader()
         t.step = step  # type: ignore[method-assign]  # another step
-        t.loop(lambda epoch: t.recorder.batches(made), parts={"critic": of_critic})
+        by_hand = (torch.rand(4, 3) for _ in iter(lambda: t.recorder.steps < 6, False))
+        with suppress(ZeroDivisionError):  # that is the end of a loop without a loader
+            t.loop(lambda epoch: t.recorder.batches(made) if drawn else by_hand, parts={"critic": of_critic})
 
-    with pytest.warns(UserWarning, match="gradients of 2.(weight|bias), which no recorded optimizer has"):
-        resumed_loops.launch(run, "memory://nobody")
+    if not drawn:
+        with pytest.warns(UserWarning, match="gradients of 2.(weight|bias), which no recorded optimizer has"):
+            resumed_loops.launch(run, "memory://nobody-by-hand")
+        return
+    whole = resumed_loops.launch(run, "memory://nobody")
+    for cuts in ([Kill(1)], [Kill(3), Kill(4)], [Kill(5), Kill(12)], [Kill(8)]):
+        assert resumed_loops.outcome(run, cuts, f"memory://nobody-{cuts}", whole) == "equal", cuts
 
 
 @pytest.mark.parametrize("remembers", [True, False])
@@ -285,6 +384,30 @@ def test_an_optimizer_inside_of_a_part_is_the_recorders() -> None:
         t.loop(batches, parts={"both": both})
 
     resumed_loops.launch(run, "memory://inner")
+
+
+def test_groups_and_state_of_an_optimizer_stay_the_objects_that_they_were() -> None:
+    """Another optimizer has them, as SAM has those of the one inside, or the loop."""
+
+    def run(t: Training) -> None:
+        t.optimizer, data = torch.optim.SGD(t.model.parameters(), 0.1, momentum=0.9), loader()
+        outer = torch.optim.SGD(t.model.parameters(), 0.1)
+        outer.param_groups = t.optimizer.param_groups
+        (group,), state = outer.param_groups, t.optimizer.state
+
+        def batches(epoch: int) -> Iterator[Tensor]:
+            for batch in t.recorder.batches(data):
+                group["weight_decay"] += 0.1
+                yield batch
+                outer.param_groups[0]["lr"] *= 0.9
+                for of_one in state.values():
+                    of_one["momentum_buffer"] *= 0.9
+
+        t.loop(batches, parts={"outer": outer})
+
+    whole = resumed_loops.launch(run, "memory://groups")
+    for cuts in ([Kill(5)], [Kill(7), Kill(13)]):
+        assert resumed_loops.outcome(run, cuts, f"memory://groups-{cuts}", whole) == "equal", cuts
 
 
 def test_an_optimizer_inside_of_another_one_that_gives_its_own_state_alone_is_refused() -> None:

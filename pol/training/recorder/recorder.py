@@ -213,6 +213,7 @@ class Recorder(RecordedTraining):
                 )
             else:
                 self._is_due, self._held = False, None  # the program itself doesn't record this step
+        self.state.cleared.end_step()
         self._updates.require_recorded()
         self._by_hand.note_step(self._steps + 1, bool(data.stepped or data.open))
         self._steps += 1
@@ -235,6 +236,8 @@ class Recorder(RecordedTraining):
         if self._rehearsal is not None:
             self._goes_on = {frame: frame.f_lasti for frame in users_frames()}
         data = self.state.data
+        if self._steps == 1 and name == data.stepped and not data.has_drawn:
+            self._follow_gradients()
         if not self._is_due or not data.stepped:
             return None
         if name != data.stepped or (not begins and data.is_ending(name)):
@@ -331,8 +334,9 @@ class Recorder(RecordedTraining):
 
     def _follow_gradients(self) -> None:
         by_hand, is_needed = not self.state.data.stepped, self._steps % self._asked == 0
-        if is_needed or (by_hand and self._steps in (1, self._begun + 1)):  # a rehearsal records others, too
-            self.state.cleared.follow(by_hand, False, is_needed, is_noted=is_needed or self._steps == 1)
+        is_noted = not by_hand or is_needed or self._steps == 1
+        if is_noted or self._steps == self._begun + 1:  # a rehearsal records others, too
+            self.state.cleared.follow(by_hand, False, is_needed, is_noted=is_noted)
 
     def _keep(self, taken: tuple[int, CompleteState]) -> None:
         self._is_due, self._held = False, None

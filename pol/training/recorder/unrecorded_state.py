@@ -54,8 +54,8 @@ def unrecorded(state: TrainerState, goes_on: Mapping[FrameType, int | None]) -> 
     goes_on: functions in which a resumed loop goes on, and the instruction where it does, if not at the present one.
     """
     search = _Search(state)
-    gradients = {name: p.grad for name, p in state.model.named_parameters() if p.grad is not None}
-    if gradients and not state.gradients:
+    present = {name: p.grad for name, p in state.model.named_parameters() if p.grad is not None}
+    if gradients := {name: present[name] for name in present.keys() - state.cleared.kept()}:
         search.found["gradients"] = (GRADIENTS, _digest(gradients) or "", NEVER)
     for name, module in state.model.named_modules():
         search.attributes_of(module, f"module {name}" if name else "the model")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -64,8 +64,7 @@ class TrainerState:
         self.random = random
         self.data = DataCursors(random)
         self.gradients = gradients
-        kept = [name for name, _ in model.named_parameters()] if gradients else []
-        self.cleared = Gradients(self.trainable, self._updated, kept)
+        self.cleared = Gradients(self.trainable, self._updated, lambda: bool(self.data.stepped), gradients)
         self._environment = Environment([model, *parts.values()])
 
     def components(self) -> dict[str, object]:
@@ -86,8 +85,8 @@ class TrainerState:
             "cursor": {**self.data.state(), "gradients": self.cleared.state()},
             "environment": self._environment.state(),
         }
-        if self.gradients:
-            components["gradients"] = {n: p.grad for n, p in parameters.items() if p.grad is not None}
+        if (kept := self.cleared.kept()) or self.gradients:
+            components["gradients"] = kept
         beside = values.beside(self.parts, [*parameters.values(), *buffers.values()])
         for name, part in self.parts.items():
             state = part.state_dict()
@@ -106,10 +105,10 @@ class TrainerState:
             found |= {f"{name}/{own}": tensor for own, tensor in more}
         return found
 
-    def _updated(self) -> Iterator[Tensor]:
-        for part in self.parts.values():
-            if isinstance(part, Optimizer):
-                yield from (tensor for group in part.param_groups for tensor in group["params"])
+    def _updated(self) -> dict[int, str]:
+        """The names of optimizers by the tensors that they update."""
+        optimizers = [(name, part) for name, part in self.parts.items() if isinstance(part, Optimizer)]
+        return {id(p): name for name, part in optimizers for group in part.param_groups for p in group["params"]}
 
     def own(self, part: Stateful) -> dict[str, Tensor]:
         """Tensors that an optimizer updates, by number, and that neither the model nor a module among the parts holds:
@@ -135,7 +134,7 @@ class TrainerState:
             ProtocolError: the state of another trainer: other parts, names, shapes or dtypes.
         """
         expected = (RESERVED - {"gradients"}) | self.parts.keys() | ({"gradients"} if self.gradients else set())
-        if components.keys() != expected:
+        if not expected <= components.keys() <= expected | {"gradients"}:
             raise ProtocolError(
                 f"the checkpoint holds {sorted(components)}, this trainer has {sorted(expected)}: give the recorder "
                 "the same objects as in the run that is resumed"
@@ -157,10 +156,15 @@ class TrainerState:
         for name, module in _with_extra(self.model):
             module.set_extra_state(components["model"]["extra"][name])
         options: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        optimizers = [(name, part) for name, part in self.parts.items() if isinstance(part, Optimizer)]
+        held = {name: (part.state, [*part.param_groups]) for name, part in optimizers}
         for name, part in self.parts.items():
             state = components[name]["state"]
             part.load_state_dict(values.as_they_were(state, components[name]))
             if isinstance(part, Optimizer):
+                # Others may hold state and groups, as the optimizer in SAM, or the loop: torch makes new ones.
+                part.state = _refilled(held[name][0], part.state)
+                part.param_groups[:] = [_refilled(*pair) for pair in zip(held[name][1], part.param_groups, strict=True)]
                 _fill(f"tensor of {name}", self.own(part), components[name].get(OWN, {}))
                 updated = [tensor for group in part.param_groups for tensor in group["params"]]
                 for number, recorded in state["state"].items():
@@ -172,11 +176,7 @@ class TrainerState:
         values.join(self.parts, components)
         for group, restored in options:
             group.update(restored)  # a scheduler may have set rates when it took its state
-        if self.gradients:
-            for name, parameter in parameters.items():
-                gradient = components["gradients"].get(name)
-                parameter.grad = None if gradient is None else gradient.to(parameter.device)
-        self.cleared.load(components["cursor"]["gradients"])
+        self.cleared.load(components["cursor"]["gradients"], components.get("gradients", {}))
         self.random.load(components["random"])
         self.data.load(components["cursor"])
 
@@ -212,6 +212,14 @@ def _with_extra(model: nn.Module) -> list[tuple[str, nn.Module]]:
         for name, module in model.named_modules()
         if type(module).get_extra_state is not nn.Module.get_extra_state
     ]
+
+
+def _refilled(held: Any, loaded: Mapping[Any, Any]) -> Any:
+    """The dictionary that others hold, with what was loaded."""
+    found = dict(loaded)
+    held.clear()
+    held.update(found)
+    return held
 
 
 def _names(part: Stateful, parameters: Mapping[str, Tensor]) -> list[list[str]]:

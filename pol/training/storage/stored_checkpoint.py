@@ -71,7 +71,7 @@ class StoredCheckpoint:
                 "step": self.step,
                 "root": self.root.hex(),
                 "arrays": array_members(self.entries),
-                "documents": {name: canonical_json.decode(data, name) for name, data in self.documents.items()},
+                "documents": {name: canonical_json.parse(data, name) for name, data in self.documents.items()},
                 "data": dict(self.data),
             }
         )

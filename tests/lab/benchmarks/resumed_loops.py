@@ -4,6 +4,7 @@ A kill is an exception that nothing in the loop catches: the recorder is abandon
 """
 
 import functools
+import gc
 import itertools
 import random
 import threading
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from queue import Queue
 from typing import Any
 
+import fsspec
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -550,14 +552,16 @@ def outcomes(loop: Loop) -> Sequence[str]:
     """What becomes of a loop after each series of kills."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a loop that the recorder changes, as persistent workers
-        whole = launch(loop, f"memory://{id(loop)}-whole")
-    found = [outcome(loop, cuts, f"memory://{id(loop)}-{number}", whole) for number, cuts in enumerate(CUTS)]
+        whole = launch(loop, f"memory://{id(loop)}/whole")
+    found = [outcome(loop, cuts, f"memory://{id(loop)}/{number}", whole) for number, cuts in enumerate(CUTS)]
+    fsspec.filesystem("memory").rm(f"/{id(loop)}", recursive=True)  # it looks through all that it holds for each object
     return [ended.partition(":")[0] for ended in found]
 
 
 def resume_figures() -> dict[str, Figure]:
     """Every loop after every series of kills."""
     found: Counter[str] = Counter()
+    gc.freeze()  # each resumption and each collection would look through all of torch's objects
     for name in LOOPS.keys() - REFUSED:
         for cuts, ended in zip(CUTS, outcomes(LOOPS[name]), strict=True):
             found[ended] += len(cuts) if ended != "not reached" else 0
