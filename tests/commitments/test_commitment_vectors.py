@@ -1,7 +1,7 @@
 """Hashes, trees, tensors, lists and a program, as docs/spec/commitments.md says; forge reads the same file.
 
-The file is computed by the plain implementation here and in `test_merkle`, which shares no code with the package. Run
-this module to write it anew.
+The file is computed by the plain implementation here and in `test_merkle`, which shares no code with the package; that
+of receipts of execution beside it by the package. Run this module to write both anew.
 """
 
 import json
@@ -22,6 +22,7 @@ from lab.json_rows import json_rows
 from pol.commitments import _hashing, merkle
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment, header_hash
+from pol.commitments.receipt import RECEIPT_NODES, receipt_nodes, receipt_of, receipt_seed
 from pol.commitments.tensor import (
     ListTag,
     constants_root,
@@ -236,6 +237,31 @@ def test_program(recorded: Any) -> None:
     assert [texts(commitment.slot_branch(i)) for i in range(len(program.slots))] == file["slot_branches"]
 
 
+RECEIPTS = FILE.with_name("receipts.json")
+NODES = (1, 2, 3, 4, 7, 64, 1000, 2**31)
+
+
+def receipts() -> dict[str, list[Any]]:
+    """One column for each value; `drawn` and `roots` have four entries a row."""
+    found: dict[str, list[Any]] = {
+        name: [] for name in ("draw", "segment", "nodes", "seed", "drawn", "roots", "receipt")
+    }
+    for number, nodes in enumerate(NODES):
+        draw, segment = keccak256(b"draw %d" % number), number * number * 1_000_003 % 2**32
+        seed = receipt_seed(draw, segment)
+        roots = [keccak256(b"root %d %d" % (number, place)) for place in range(RECEIPT_NODES)]
+        row = ("0x" + draw.hex(), segment, nodes, "0x" + seed.hex(), receipt_nodes(seed, nodes))
+        shown = (["0x" + root.hex() for root in roots], "0x" + receipt_of(roots).hex())
+        for column, value in zip(found.values(), (*row, *shown), strict=True):
+            column.extend(value) if isinstance(value, list) else column.append(value)
+    return found
+
+
+def test_the_vectors_hold() -> None:
+    assert json.loads(RECEIPTS.read_text()) == receipts()
+
+
 if __name__ == "__main__":
     sys.path.append(str(TESTS))
     FILE.write_text(json_rows(vectors()))
+    RECEIPTS.write_text(json_rows(receipts()))

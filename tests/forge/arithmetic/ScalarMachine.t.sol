@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
 import {Base} from "../Base.sol";
-import {ArithmeticHarness} from "./ArithmeticHarness.sol";
+import {ArithmeticHarness, ScalarMachine} from "./ArithmeticHarness.sol";
 
 contract ScalarMachineTest is Base {
     ArithmeticHarness private harness;

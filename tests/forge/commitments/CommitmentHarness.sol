@@ -2,21 +2,10 @@
 pragma solidity 0.8.37;
 
 import {CheckpointLog} from "../../../contracts/commitments/CheckpointLog.sol";
-import {
-    LEAF_BYTES,
-    LEAF_WORDS,
-    MerkleBranch,
-    PAD,
-    TAG_CONSTANTS,
-    TAG_INNER,
-    TAG_LEAF,
-    TAG_NODE,
-    TAG_PROGRAM,
-    TAG_SLOT,
-    TAG_STATE,
-    TAG_TENSOR,
-    TAG_TRACE
-} from "../../../contracts/commitments/MerkleBranch.sol";
+import {LEAF_BYTES, LEAF_WORDS, MerkleBranch, PAD} from "../../../contracts/commitments/MerkleBranch.sol";
+import {TAG_CONSTANTS, TAG_INNER, TAG_LEAF, TAG_NODE} from "../../../contracts/commitments/MerkleBranch.sol";
+import {TAG_PROGRAM, TAG_SLOT, TAG_STATE, TAG_TENSOR} from "../../../contracts/commitments/MerkleBranch.sol";
+import {TAG_TRACE} from "../../../contracts/commitments/MerkleBranch.sol";
 
 /// @notice The functions of `MerkleBranch` and `CheckpointLog`, for tests/commitments/court_cases.py; many calls in
 /// one.

@@ -2,9 +2,8 @@
 pragma solidity 0.8.37;
 
 import {CompleteStateLeaf} from "../../../contracts/commitments/CompleteStateLeaf.sol";
-import {Chunk, Demand} from "../../../contracts/commitments/ILearningLog.sol";
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
-import {LearningLogBase} from "./LearningLogBase.sol";
+import {Chunk, Demand, LearningLogBase} from "./LearningLogBase.sol";
 
 /// @notice Puts chunks into calldata, where the library wants them.
 contract ChunkHarness {

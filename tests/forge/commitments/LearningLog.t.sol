@@ -2,8 +2,7 @@
 pragma solidity 0.8.37;
 
 import {ILearningLog, Run, RunStatus} from "../../../contracts/commitments/ILearningLog.sol";
-import {LearningLogBase} from "./LearningLogBase.sol";
-import {NaiveLog} from "./NaiveLog.sol";
+import {LearningLogBase, NaiveLog} from "./LearningLogBase.sol";
 
 /// @notice What is posted for a run only ever extends what was posted before, by its publisher.
 contract LearningLogTest is LearningLogBase {

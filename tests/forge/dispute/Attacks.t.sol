@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
-import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {DisputeStorage, Verb} from "../../../contracts/dispute/DisputeStorage.sol";
-import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
-import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
-import {Level} from "../../../contracts/dispute/Position.sol";
-import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {Transition} from "../../../contracts/dispute/Transition.sol";
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {NaiveTree} from "../commitments/NaiveTree.sol";
-import {GameTest} from "./GameTest.sol";
+import {Descriptor, DisputeGame, DisputeStorage, GameTest, IOneStep, Level, MovePayload} from "./GameTest.sol";
+import {NaiveTree, PackedReader, StartParams, Verb} from "./GameTest.sol";
 
 /// @notice Moves that break a rule: each reverts with its own error and leaves the dispute where it was.
 contract AttacksTest is GameTest {

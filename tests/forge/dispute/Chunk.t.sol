@@ -4,9 +4,7 @@ pragma solidity 0.8.37;
 import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
 import {Chunk} from "../../../contracts/dispute/Chunk.sol";
 import {IOneStep, Outcome, Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {Openings} from "../../../contracts/dispute/Opening.sol";
-import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
-import {StepBase} from "./StepBase.sol";
+import {Openings, PackedReader, StepBase} from "./StepBase.sol";
 
 /// @notice Several terms of a fold in one proof: which folds and which reads it is for, and that it is what the terms
 /// yield one by one.

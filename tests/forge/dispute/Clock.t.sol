@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
-import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
 import {DisputeStorage, Reason} from "../../../contracts/dispute/DisputeStorage.sol";
-import {Level} from "../../../contracts/dispute/Position.sol";
-import {GameTest} from "./GameTest.sol";
+import {Clock, ClockExpiry, GameTest, Level, Result} from "./GameTest.sol";
 
 /// @notice Only the side on turn loses time, exactly the time that it takes, and never has less than the grace of what
 /// it has to answer.

@@ -5,8 +5,7 @@ import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {Level, Part, Position} from "../../../contracts/dispute/Position.sol";
 import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {Transition} from "../../../contracts/dispute/Transition.sol";
-import {NaiveTree} from "../commitments/NaiveTree.sol";
-import {PlainProofs} from "./PlainProofs.sol";
+import {NaiveTree, PlainProofs} from "./PlainProofs.sol";
 
 contract DeepWalker {
     function describe(Position memory p, Part memory part, bytes calldata rest, uint256 width)

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ScalarMachine} from "../../../contracts/arithmetic/ScalarMachine.sol";
-import {
-    Descriptor,
-    Header,
-    NodeOutline,
-    NodeView,
-    OperandView,
-    SlotView
-} from "../../../contracts/dispute/Descriptor.sol";
-import {NaiveTree} from "../commitments/NaiveTree.sol";
-import {Toy} from "./Toy.sol";
+import {Descriptor, Header, NodeOutline, NodeView, OperandView} from "../../../contracts/dispute/Descriptor.sol";
+import {SlotView} from "../../../contracts/dispute/Descriptor.sol";
+import {NaiveTree, ScalarMachine, Toy} from "./Toy.sol";
 
 contract DescriptorHarness {
     function header(bytes calldata data) external pure returns (Header memory) {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {Distance} from "../../../contracts/dispute/Distance.sol";
-import {Level} from "../../../contracts/dispute/Position.sol";
+import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
+import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
+import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
 import {KIND_DISTANCE, KIND_REPLAY} from "../../../contracts/dispute/DisputeKinds.sol";
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {Deployment} from "./Deployment.sol";
-import {PlainProofs} from "./PlainProofs.sol";
+import {DisputeStorage, Verb} from "../../../contracts/dispute/DisputeStorage.sol";
+import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
+import {Deployment, DisputeGame, IOneStep} from "./Deployment.sol";
 import {Resolver} from "./Resolver.sol";
+import {PlainProofs} from "./PlainProofs.sol";
+import {Distance, Level, NaiveTree, StartParams} from "./PlainRules.sol";
 
 /// @notice A game over the toy program and two players, each of which stands by one version of everything and moves as
 /// an honest one does: the first part that differs. The position is carried along by the plain rules, and its head

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {IDisputeResolver} from "../../../contracts/dispute/IDisputeResolver.sol";
-import {IHeard, Seat} from "./DisputePlayer.sol";
+import {IDisputeResolver, IHeard, Seat, StartParams} from "./DisputePlayer.sol";
 
 /// @notice One call of a dispute under many gas limits: it does what it does with plenty, or nothing.
 /// @dev Each try is undone, with what it has made warm: the contract that executes is cold in each, the game is not.

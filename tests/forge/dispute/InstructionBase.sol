@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {StepBase} from "./StepBase.sol";
+import {Picked, StepBase} from "./StepBase.sol";
 
 /// @notice Nodes, and what is picked of them: one term of an element, one instruction of a term, or the word of a map.
 abstract contract InstructionBase is StepBase {

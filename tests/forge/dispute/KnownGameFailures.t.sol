@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Level} from "../../../contracts/dispute/Position.sol";
-import {GameTest} from "./GameTest.sol";
+import {GameTest, Level} from "./GameTest.sol";
 
 /// @notice What has broken other dispute games, played against this one; the others of docs/audit.md, Known failures,
 /// are named there.

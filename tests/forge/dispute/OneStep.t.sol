@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IOneStep, Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {InstructionBase} from "./InstructionBase.sol";
+import {IOneStep, PackedReader, Picked} from "./StepBase.sol";
 
 /// @notice One instruction: which levels, facts and lengths are taken, and that any descriptor is answered in bounded
 /// gas.

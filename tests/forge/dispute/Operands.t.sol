@@ -2,12 +2,9 @@
 pragma solidity 0.8.37;
 
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
-import {Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {Openings} from "../../../contracts/dispute/Opening.sol";
 import {Operands} from "../../../contracts/dispute/Operands.sol";
-import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
-import {NaiveTree} from "../commitments/NaiveTree.sol";
 import {InstructionBase} from "./InstructionBase.sol";
+import {NaiveTree, Openings, PackedReader, Picked} from "./StepBase.sol";
 
 /// @notice Maps: from where the words that an instruction reads are taken, and which openings prove them.
 contract OperandsTest is InstructionBase {

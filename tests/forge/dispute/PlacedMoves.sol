@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Clock} from "../../../contracts/dispute/Clock.sol";
-import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
 import {DisputeStorage} from "../../../contracts/dispute/DisputeStorage.sol";
 import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {PickedPart} from "../../../contracts/dispute/PickedPart.sol";
 import {Vm} from "../Base.sol";
-import {ClockWords} from "./ClockWords.sol";
-import {Deployment} from "./Deployment.sol";
+import {Clock, ClockWords} from "./ClockWords.sol";
+import {Deployment, DisputeGame} from "./Deployment.sol";
 
 /// @notice A game whose disputes are put into storage where a test wants them, and moves that are sent to it.
 abstract contract PlacedMoves is Deployment {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Level} from "../../../contracts/dispute/Position.sol";
-import {NaiveTree} from "../commitments/NaiveTree.sol";
-import {PlainRules} from "./PlainRules.sol";
+import {Level, NaiveTree, PlainRules} from "./PlainRules.sol";
 
 /// @notice Facts that both sides agree on, and proofs of the toy program's instructions, slots and sums, as moves carry
 /// them.

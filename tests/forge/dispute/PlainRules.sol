@@ -4,8 +4,7 @@ pragma solidity 0.8.37;
 import {Distance} from "../../../contracts/dispute/Distance.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
 import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {NaiveTree} from "../commitments/NaiveTree.sol";
-import {Toy} from "./Toy.sol";
+import {NaiveTree, Toy} from "./Toy.sol";
 
 /// @notice Where a dispute over the toy program stands and what either version would open there, by the rules of the
 /// specification, written as plainly as possible.

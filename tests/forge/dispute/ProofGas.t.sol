@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {StepBase} from "./StepBase.sol";
+import {Picked, StepBase} from "./StepBase.sol";
 
 /// @notice What a proof costs on a program of 1,024 nodes whose tensors have 65,536 words: openings of 20 siblings
 /// each.

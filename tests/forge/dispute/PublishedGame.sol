@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Level} from "../../../contracts/dispute/Position.sol";
-import {NaiveTree} from "../commitments/NaiveTree.sol";
-import {GameTest} from "./GameTest.sol";
+import {GameTest, Level, NaiveTree} from "./GameTest.sol";
+import {ReplayHandler} from "./GameHandler.sol";
 
 /// @notice Disputes over the toy program in which a trace that lies open was published: the first lie in it is shown.
 abstract contract PublishedGame is GameTest {
@@ -50,5 +49,25 @@ abstract contract PublishedGame is GameTest {
         bytes32[] memory theirs = NaiveTree.leafHashes(outputs[_key(facts.traceVersion, facts.step)][node]);
         bytes32[] memory own = NaiveTree.leafHashes(outputs[_key(_mine(), facts.step)][node]);
         while (leaf + 1 < own.length && own[leaf] == theirs[leaf]) leaf++;
+    }
+}
+
+/// @notice Disputes about two steps whose traces are published: the first lie in one is shown, by its node or its leaf.
+contract PublishedHandler is ReplayHandler, PublishedGame {
+    function setUp() public override(GameTest) {
+        super.setUp();
+    }
+
+    function _describe(uint256 node)
+        internal
+        override(GameTest, PublishedGame)
+        returns (bytes memory call, At memory next)
+    {
+        return PublishedGame._describe(node);
+    }
+
+    function _open(uint256 dice) internal override {
+        (what, showsOnlyLeaf) = (dice & 256 == 0 ? NODE : LEAF, dice & 512 == 0);
+        super._open(dice);
     }
 }

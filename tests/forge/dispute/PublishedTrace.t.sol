@@ -2,14 +2,11 @@
 pragma solidity 0.8.37;
 
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
-import {DisputeStorage, Verb} from "../../../contracts/dispute/DisputeStorage.sol";
-import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
-import {Level} from "../../../contracts/dispute/Position.sol";
 import {PublishedTrace} from "../../../contracts/dispute/PublishedTrace.sol";
-import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {Transition} from "../../../contracts/dispute/Transition.sol";
 import {Vm} from "../Base.sol";
 import {PublishedGame} from "./PublishedGame.sol";
+import {DisputeStorage, Level, MovePayload, PackedReader, Verb} from "./GameTest.sol";
 
 /// @notice Parts of published traces that are shown: whoever says what is true wins, and what is shown is bound by the
 /// trace that lies open.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {DisputeStorage} from "../../../contracts/dispute/DisputeStorage.sol";
-import {GameTest} from "./GameTest.sol";
+import {DisputeGame, DisputeStorage, GameTest} from "./GameTest.sol";
 
 /// @notice Moves that somebody else sends: those that the side on turn has signed, and proofs.
 contract RelayTest is GameTest {

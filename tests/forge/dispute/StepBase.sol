@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
+import {IOneStep, Picked} from "../../../contracts/dispute/IOneStep.sol";
+import {Openings} from "../../../contracts/dispute/Opening.sol";
+import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {Base} from "../Base.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
 

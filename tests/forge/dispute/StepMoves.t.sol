@@ -3,10 +3,8 @@ pragma solidity 0.8.37;
 
 import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
 import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
-import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
 import {Level} from "../../../contracts/dispute/Position.sol";
-import {PlacedMoves} from "./PlacedMoves.sol";
+import {DisputeGame, MovePayload, PlacedMoves} from "./PlacedMoves.sol";
 import {PlainShares} from "./PlainShares.sol";
 
 /// @notice Answers in STEPS, against rules that are written down once more.

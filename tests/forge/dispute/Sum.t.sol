@@ -3,11 +3,7 @@ pragma solidity 0.8.37;
 
 import {MerkleBranch} from "../../../contracts/commitments/MerkleBranch.sol";
 import {Distance} from "../../../contracts/dispute/Distance.sol";
-import {IOneStep, Picked} from "../../../contracts/dispute/IOneStep.sol";
-import {Openings} from "../../../contracts/dispute/Opening.sol";
-import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
-import {NaiveTree} from "../commitments/NaiveTree.sol";
-import {StepBase} from "./StepBase.sol";
+import {IOneStep, NaiveTree, Openings, PackedReader, Picked, StepBase} from "./StepBase.sol";
 
 /// @notice The distance of one leaf of a slot in two states.
 contract SumTest is StepBase {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Distance} from "../../../contracts/dispute/Distance.sol";
 import {KIND_DISTANCE, KIND_REFERENCE} from "../../../contracts/dispute/DisputeKinds.sol";
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {GameHandler} from "./GameHandler.sol";
+import {Distance, StartParams} from "./GameTest.sol";
 
 /// @notice Disputes about the distance between the states before and after two steps. Openings show two parts, so that
 /// three slots take two of them.

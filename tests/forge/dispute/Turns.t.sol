@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Descriptor} from "../../../contracts/dispute/Descriptor.sol";
-import {ClockExpiry} from "../../../contracts/dispute/ClockExpiry.sol";
-import {DisputeGame} from "../../../contracts/dispute/DisputeGame.sol";
-import {DisputeStorage, Verb} from "../../../contracts/dispute/DisputeStorage.sol";
-import {IOneStep} from "../../../contracts/dispute/IOneStep.sol";
-import {MovePayload} from "../../../contracts/dispute/MovePayload.sol";
-import {Level} from "../../../contracts/dispute/Position.sol";
 import {IStarts} from "../../../contracts/dispute/IStarts.sol";
-import {PackedReader} from "../../../contracts/dispute/PackedReader.sol";
 import {KIND_REFERENCE} from "../../../contracts/dispute/DisputeKinds.sol";
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Vm} from "../Base.sol";
-import {GameTest} from "./GameTest.sol";
+import {ClockExpiry, Descriptor, DisputeGame, DisputeStorage, GameTest, IOneStep, Level} from "./GameTest.sol";
+import {MovePayload, PackedReader, StartParams, Verb} from "./GameTest.sol";
 
 /// @notice Who may start, who may move, and from where: everything else reverts, and nothing moves after the end.
 contract TurnsTest is GameTest {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Clock, Result} from "../../../contracts/dispute/Clock.sol";
 import {Base} from "../Base.sol";
-import {GameHandler} from "./GameHandler.sol";
-import {PublishedHandler} from "./PublishedHandler.sol";
-import {ReplayHandler} from "./ReplayHandler.sol";
+import {Clock, GameHandler, Result} from "./GameHandler.sol";
+import {PublishedHandler, ReplayHandler} from "./PublishedGame.sol";
 import {SumHandler} from "./SumHandler.sol";
 
 /// @notice After every action: each dispute has one winner for good, or none yet, and ends before the bound on its

@@ -2,9 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IDisputeGame, StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {Terms} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "../market/MarketBase.sol";
-import {MarketDeployment} from "../market/MarketDeployment.sol";
+import {MarketBase, MarketDeployment, Terms} from "../market/MarketBase.sol";
 
 /// @notice Starts a dispute and does nothing else: what it costs to open one is on record elsewhere.
 contract CheapGame is IDisputeGame {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
-import {SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
-import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
-import {CountedPhase} from "../../../contracts/rounds/RoundShares.sol";
-import {SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
-import {LoggedEntry, RoundDemand} from "../../../contracts/rounds/TimedDemands.sol";
 import {CheapGame} from "./MarketGasBase.sol";
-import {RoundsBase} from "../rounds/RoundsBase.sol";
+import {CountedPhase, LoggedEntry, PlanTerms, RoundDemand, RoundEvidence, RoundsBase} from "../rounds/RoundsBase.sol";
+import {SignedClaim, SignedRoster} from "../rounds/RoundsBase.sol";
 
 /// @notice Gas of the calls of rounds, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and
 /// the 21,000 of a transaction, and without the game's own work; disputes and evidence with their announcements.

@@ -3,11 +3,11 @@ pragma solidity 0.8.37;
 
 import {Auction} from "../../../contracts/incentives/Auction.sol";
 import {AuctionRules} from "../../../contracts/incentives/AuctionRules.sol";
-import {AuctionTerms, IAuction, Round} from "../../../contracts/incentives/IAuction.sol";
 import {Forwarder} from "../../../contracts/incentives/Forwarder.sol";
+import {AuctionTerms, IAuction, Round} from "../../../contracts/incentives/IAuction.sol";
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Base} from "../Base.sol";
-import {AuctionDesk} from "./AuctionDesk.sol";
+import {AuctionDesk, IStakeVault} from "./AuctionDesk.sol";
 
 /// @notice A vault, an auction and a desk with one task for which nobody has bid yet; four solvers with money in the
 /// vault.

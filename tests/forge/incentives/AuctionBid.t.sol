@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ERC2771Forwarder} from "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol";
 import {Bid, IAuction} from "../../../contracts/incentives/IAuction.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {AuctionBase} from "./AuctionBase.sol";
-import {Relaying} from "./Relaying.sol";
+import {AuctionBase, IStakeVault} from "./AuctionBase.sol";
+import {ERC2771Forwarder, Relaying} from "./Tokens.sol";
 
 /// @notice Sealed bids and their stakes.
 contract AuctionBidTest is AuctionBase, Relaying {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {AuctionTerms, IAuction} from "../../../contracts/incentives/IAuction.sol";
-import {AuctionBase} from "./AuctionBase.sol";
+import {AuctionBase, AuctionTerms, IAuction} from "./AuctionBase.sol";
 
 /// @notice Ends of a round: a winner and its price, nobody, or a desk that sleeps; and bids that nobody reveals.
 contract AuctionConcludeTest is AuctionBase {

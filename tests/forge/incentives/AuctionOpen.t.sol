@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Auction} from "../../../contracts/incentives/Auction.sol";
 import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {AuctionTerms, IAuction} from "../../../contracts/incentives/IAuction.sol";
-import {AuctionBase} from "./AuctionBase.sol";
+import {Auction, AuctionBase, AuctionTerms, IAuction} from "./AuctionBase.sol";
 
 /// @notice What an auction is deployed with; opening and cancelling rounds.
 contract AuctionOpenTest is AuctionBase {

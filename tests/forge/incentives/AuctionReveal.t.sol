@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {AuctionTerms, IAuction, Round} from "../../../contracts/incentives/IAuction.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {AuctionBase} from "./AuctionBase.sol";
+import {AuctionBase, AuctionTerms, IAuction, IStakeVault, Round} from "./AuctionBase.sol";
 
 /// @notice Revealing: who leads, who is free, and what can't be revealed.
 contract AuctionRevealTest is AuctionBase {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {AuctionRules} from "../../../contracts/incentives/AuctionRules.sol";
-import {AuctionTerms} from "../../../contracts/incentives/IAuction.sol";
-import {AuctionBase} from "./AuctionBase.sol";
+import {AuctionBase, AuctionRules, AuctionTerms} from "./AuctionBase.sol";
 
 /// @notice The library's functions for calls from outside.
 contract AuctionRulesHarness {

@@ -2,9 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
-import {PlainDesk} from "./PlainDesk.sol";
-import {VaultBase} from "./VaultBase.sol";
+import {PlainDesk, StakeVault, VaultBase} from "./VaultBase.sol";
 
 /// @notice What every desk knows: its vault, and once for ever the other desks.
 contract DeskTest is VaultBase {

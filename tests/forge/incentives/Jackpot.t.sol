@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
-import {Sortition} from "../../../contracts/incentives/Sortition.sol";
-import {LotteryBase} from "./LotteryBase.sol";
-import {SeatingDesk} from "./SeatingDesk.sol";
+import {Desk, IJackpot, IStakeVault, Jackpot, LotteryBase, SeatingDesk, Sortition} from "./LotteryBase.sol";
 
 /// @notice A fund that reserves, pays catches and takes back the rest. Three tickets are enrolled, so all of them
 /// watch.

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
-import {ISortition} from "../../../contracts/incentives/ISortition.sol";
-import {LotteryBase} from "./LotteryBase.sol";
-import {SeatingDesk} from "./SeatingDesk.sol";
+import {Desk, IJackpot, ISortition, LotteryBase, SeatingDesk} from "./LotteryBase.sol";
 
 /// @notice The known failures of Truebit's jackpot, and identities without number. Its rate of forced errors is in
 /// ForcedErrors.t.sol.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {Forwarder} from "../../../contracts/incentives/Forwarder.sol";
-import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
-import {Sortition} from "../../../contracts/incentives/Sortition.sol";
+import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
+import {ISortition} from "../../../contracts/incentives/ISortition.sol";
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
-import {Claim} from "../../../contracts/market/TaskTypes.sol";
 import {Base} from "../Base.sol";
-import {SeatingDesk} from "./SeatingDesk.sol";
+import {Claim, Desk, ForcedErrors, IStakeVault, Jackpot, SeatingDesk, Sortition} from "./SeatingDesk.sol";
 
 /// @notice A vault with tickets, a jackpot and a desk that takes tasks along their path.
 abstract contract LotteryBase is Base {

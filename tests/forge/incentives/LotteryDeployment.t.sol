@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
-import {ISortition} from "../../../contracts/incentives/ISortition.sol";
-import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
-import {Sortition} from "../../../contracts/incentives/Sortition.sol";
-import {LotteryBase} from "./LotteryBase.sol";
+import {ForcedErrors, IJackpot, ISortition, Jackpot, LotteryBase, Sortition} from "./LotteryBase.sol";
 
 /// @notice What constructors fix for ever.
 contract LotteryDeploymentTest is LotteryBase {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
 import {Ranks} from "../../../contracts/incentives/Ranks.sol";
-import {Sortition} from "../../../contracts/incentives/Sortition.sol";
-import {Claim} from "../../../contracts/market/TaskTypes.sol";
-import {LotteryBase} from "./LotteryBase.sol";
+import {Claim, ForcedErrors, Jackpot, LotteryBase, Sortition} from "./LotteryBase.sol";
 
 /// @notice What `pol.incentives` computes of draws, planted errors and the jackpot is what the contracts compute.
 contract LotteryVectorsTest is LotteryBase {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ISortition} from "../../../contracts/incentives/ISortition.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {Sortition} from "../../../contracts/incentives/Sortition.sol";
-import {LotteryBase} from "./LotteryBase.sol";
+import {ISortition, IStakeVault, LotteryBase, Sortition} from "./LotteryBase.sol";
 
 /// @notice Tickets cost a bond, count from the next second on, and go at once; their bond goes late.
 contract SortitionTest is LotteryBase {

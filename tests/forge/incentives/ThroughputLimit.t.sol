@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {AuctionTerms, IAuction} from "../../../contracts/incentives/IAuction.sol";
-import {AuctionBase} from "./AuctionBase.sol";
+import {AuctionBase, AuctionTerms, IAuction} from "./AuctionBase.sol";
 
 /// @notice Admission by what a solver has finished before.
 contract ThroughputLimitTest is AuctionBase {

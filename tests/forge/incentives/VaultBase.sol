@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {Forwarder} from "../../../contracts/incentives/Forwarder.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
-import {Base} from "../Base.sol";
-import {PlainDesk} from "./PlainDesk.sol";
+import {Base, Coin, ERC2771Forwarder, Hostile, Relaying, StakeVault} from "./Tokens.sol";
+import {IStakeVault, PlainDesk} from "./PlainDesk.sol";
 
 /// @notice A vault of the native currency with two desks, and two parties that have brought ten each.
 abstract contract VaultBase is Base {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
-import {Coin} from "./Tokens.sol";
-import {VaultBase} from "./VaultBase.sol";
+import {Coin, IStakeVault, StakeVault, VaultBase} from "./VaultBase.sol";
 
 /// @notice What a constructor fixes for ever; desks are named once, and do what nobody else does.
 contract VaultDeploymentTest is VaultBase {

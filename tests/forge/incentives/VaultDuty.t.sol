@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {VaultBase} from "./VaultBase.sol";
+import {IStakeVault, VaultBase} from "./VaultBase.sol";
 
 /// @notice What answers for a duty: it is locked, unlocked, leaves after the delay, or goes to the pot and is paid. Alice
 /// has three locked.

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
-import {Hostile} from "./Hostile.sol";
-import {PlainDesk} from "./PlainDesk.sol";
-import {VaultBase} from "./VaultBase.sol";
+import {Hostile, IStakeVault, PlainDesk, ReentrancyGuardTransient, StakeVault, VaultBase} from "./VaultBase.sol";
 
 /// @notice The native currency comes in and goes out; how tokens do is in VaultToken.t.sol.
 contract VaultMoneyTest is VaultBase {

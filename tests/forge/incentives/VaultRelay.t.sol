@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ERC2771Forwarder} from "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol";
-import {Forwarder} from "../../../contracts/incentives/Forwarder.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {PlainDesk} from "./PlainDesk.sol";
-import {Relaying} from "./Relaying.sol";
-import {VaultBase} from "./VaultBase.sol";
+import {ERC2771Forwarder, Forwarder, IStakeVault, PlainDesk, Relaying, VaultBase} from "./VaultBase.sol";
 
 /// @notice Carol has signed what Mallory relays.
 contract VaultRelayTest is VaultBase, Relaying {

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ERC2771Forwarder} from "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol";
 import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
-import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {Hostile} from "./Hostile.sol";
-import {PlainDesk} from "./PlainDesk.sol";
-import {Relaying} from "./Relaying.sol";
 import {Coin, FeeCoin, HookCoin, ShrinkingCoin, SilentCoin, StuckCoin} from "./Tokens.sol";
+import {ERC2771Forwarder, Hostile, IStakeVault, PlainDesk, ReentrancyGuardTransient, Relaying} from "./VaultBase.sol";
 import {VaultBase} from "./VaultBase.sol";
 
 /// @notice Vaults of tokens, of which some do other things than they say.

@@ -2,12 +2,8 @@
 pragma solidity 0.8.37;
 
 import {Announcements} from "../../../contracts/market/Announcements.sol";
-import {IProfiles} from "../../../contracts/market/IProfiles.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
-import {Charge, Opening, Portion, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
 import {ProfileBase} from "./ProfileBase.sol";
+import {Charge, ClaimCharge, IProfiles, ITaskRegistry, Opening, Portion, Status, Witness} from "./MarketBase.sol";
 
 /// @notice Reports that somebody wants to copy: whoever has announced first is paid.
 contract AnnouncementsTest is ProfileBase {

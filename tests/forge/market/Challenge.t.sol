@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Opening} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, Status} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Claim, ClaimCharge, Desk, IChallenges, ITaskRegistry, MarketBase, Opening} from "./MarketBase.sol";
+import {StartParams, Status} from "./MarketBase.sol";
 
 /// @notice What goes to court, from whom and when.
 contract ChallengeTest is MarketBase {

@@ -2,12 +2,8 @@
 pragma solidity 0.8.37;
 
 import {ClaimCharge, Contested, IChallenges} from "../../../contracts/market/IChallenges.sol";
-import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Opening} from "../../../contracts/market/ProfileTypes.sol";
 import {Split} from "../../../contracts/market/Split.sol";
-import {Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {ISettlement, ITaskRegistry, MarketBase, Opening, Outcome, Status} from "./MarketBase.sol";
 
 /// @notice Several disputes about one verdict at the same time: stakes 5 and 3, bond 1, so bonds are 1, 1.5, 1.5, ...
 contract ConcurrentTest is MarketBase {

@@ -2,10 +2,8 @@
 pragma solidity 0.8.37;
 
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
-import {Seating} from "../../../contracts/market/ISeats.sol";
-import {Outcome, Status, Task} from "../../../contracts/market/TaskTypes.sol";
 import {Base} from "../Base.sol";
-import {MarketHandler} from "./MarketHandler.sol";
+import {MarketHandler, Outcome, Seating, Status, Task} from "./MarketHandler.sol";
 import {ObjectionHandler} from "./ObjectionHandler.sol";
 
 /// @notice After every action, whoever acts.

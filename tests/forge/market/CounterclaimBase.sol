@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
-import {Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, LogProof} from "../../../contracts/market/TaskTypes.sol";
 import {DataDemandsBase} from "./DataDemandsBase.sol";
+import {Claim, ClaimCharge, LogProof, Reordered, Rerun} from "./MarketBase.sol";
 
 /// @notice Counterclaims about segments of a task with thresholds, and disputes about them.
 abstract contract CounterclaimBase is DataDemandsBase {

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {Announcements} from "../../../contracts/market/Announcements.sol";
-import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
 import {ICounterclaims} from "../../../contracts/market/ICounterclaims.sol";
 import {IObjections} from "../../../contracts/market/IObjections.sol";
 import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
-import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Opening, Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, LogProof, Outcome, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {CounterclaimBase} from "./CounterclaimBase.sol";
+import {Claim, ClaimCharge, Desk, IChallenges, ISettlement, ITaskRegistry, LogProof, Opening} from "./MarketBase.sol";
+import {Outcome, Reordered, Rerun, StartParams, Terms} from "./MarketBase.sol";
 
 /// @notice Where thresholds decide, an objector asserts what a verdict would have said, and anybody disputes that.
 contract CounterclaimsTest is CounterclaimBase {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Piece} from "../../../contracts/commitments/StateLeaf.sol";
 import {IStakeVault} from "../../../contracts/incentives/IStakeVault.sol";
 import {DataDemands} from "../../../contracts/market/DataDemands.sol";
 import {DataDemand, IDataDemands} from "../../../contracts/market/IDataDemands.sol";
-import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {IVerdicts, Placed} from "../../../contracts/market/IVerdicts.sol";
-import {Claim, Outcome, Status} from "../../../contracts/market/TaskTypes.sol";
-import {DataDemandsBase} from "./DataDemandsBase.sol";
+import {DataDemandsBase, Piece} from "./DataDemandsBase.sol";
+import {Claim, ISettlement, ITaskRegistry, IVerdicts, Outcome, Placed, Status} from "./MarketBase.sol";
 
 /// @notice Whoever can't get a state asks for it, and the solver answers for it with its stake.
 contract DataDemandsTest is DataDemandsBase {

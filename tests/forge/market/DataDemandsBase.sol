@@ -2,9 +2,8 @@
 pragma solidity 0.8.37;
 
 import {Piece} from "../../../contracts/commitments/StateLeaf.sol";
-import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {NaiveTree} from "../commitments/NaiveTree.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {DataDemand, MarketBase} from "./MarketBase.sol";
 
 /// @notice A market whose log is of states of a program: 150 numbers, one integer and 64 numbers.
 abstract contract DataDemandsBase is MarketBase {

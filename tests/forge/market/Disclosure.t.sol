@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
-import {Disclosure, IVerdicts, Look, Placed, Verdict} from "../../../contracts/market/IVerdicts.sol";
-import {Claim, LogProof, Status} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Claim, Disclosure, ForcedErrors, IJackpot, IVerdicts, LogProof, Look, MarketBase} from "./MarketBase.sol";
+import {Placed, Status, Verdict} from "./MarketBase.sol";
 
 /// @notice Errors on purpose: planted, disclosed, withheld, leaked and caught.
 contract DisclosureTest is MarketBase {

@@ -2,11 +2,10 @@
 pragma solidity 0.8.37;
 
 import {DrandBeacon} from "../../../contracts/market/DrandBeacon.sol";
-import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {PrevrandaoBeacon} from "../../../contracts/market/PrevrandaoBeacon.sol";
 import {G1Point, Quicknet} from "../../../contracts/market/Quicknet.sol";
 import {Drand} from "./Drand.sol";
-import {BlockBeaconBase} from "./BlockBeaconBase.sol";
+import {BlockBeaconBase, IBeacon} from "./BlockBeacon.t.sol";
 
 contract DrandBeaconTest is Drand {
     uint64 private constant DELAY = 60;

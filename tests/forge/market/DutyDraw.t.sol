@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {PrevrandaoBeacon} from "../../../contracts/market/PrevrandaoBeacon.sol";
-import {Disclosure, IVerdicts} from "../../../contracts/market/IVerdicts.sol";
-import {Seating} from "../../../contracts/market/ISeats.sol";
-import {Base} from "../Base.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Base, Disclosure, ForcedErrors, IBeacon, IVerdicts, MarketBase, Seating} from "./MarketBase.sol";
 
 /// @notice No party has a say in whether a verdict has to be wrong: all that it chose was chosen before the seed could
 /// be known.

@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
-import {Announcements} from "../../../contracts/market/Announcements.sol";
-import {Challenges} from "../../../contracts/market/Challenges.sol";
-import {Counterclaims} from "../../../contracts/market/Counterclaims.sol";
-import {DataDemands} from "../../../contracts/market/DataDemands.sol";
-import {IChallenges} from "../../../contracts/market/IChallenges.sol";
-import {ICounterclaims} from "../../../contracts/market/ICounterclaims.sol";
-import {IDataDemands} from "../../../contracts/market/IDataDemands.sol";
-import {IObjections} from "../../../contracts/market/IObjections.sol";
-import {IProfiles} from "../../../contracts/market/IProfiles.sol";
-import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
-import {ISeats} from "../../../contracts/market/ISeats.sol";
-import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {IVerdicts} from "../../../contracts/market/IVerdicts.sol";
-import {Objections} from "../../../contracts/market/Objections.sol";
-import {Profiles} from "../../../contracts/market/Profiles.sol";
 import {Base, Vm} from "../Base.sol";
-import {EventReplay} from "./EventReplay.sol";
+import {Announcements, EventReplay, IChallenges, ICounterclaims, IDataDemands, IObjections} from "./EventReplay.sol";
+import {IProfiles, IProofRegistry, ISeats, ISettlement, ITaskRegistry, IVerdicts} from "./EventReplay.sol";
 import {ObjectionHandler} from "./ObjectionHandler.sol";
-import {ToyGame} from "./ToyGame.sol";
+import {Challenges, Counterclaims, DataDemands, Objections, Profiles, StakeVault} from "./MarketDeployment.sol";
+import {ToyGame} from "./MarketDeployment.sol";
 
 /// @notice The chain is the database, whatever tasks live through: after every drawn action, events alone give the
 /// state of all desks.

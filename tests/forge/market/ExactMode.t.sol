@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
-import {Disclosure, IVerdicts, Look} from "../../../contracts/market/IVerdicts.sol";
-import {Claim, LogProof, Outcome, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Claim, ClaimCharge, Disclosure, ForcedErrors, IVerdicts, LogProof, Look, MarketBase} from "./MarketBase.sol";
+import {Outcome, StartParams, Terms} from "./MarketBase.sol";
 
 /// @notice A task whose training is canonical, bit for bit: no profile, and ends are equal and finite or rejected.
 contract ExactModeTest is MarketBase {

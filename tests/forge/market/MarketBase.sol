@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
+import {Desk} from "../../../contracts/incentives/Desk.sol";
 import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {IBeacon} from "../../../contracts/market/IBeacon.sol";
-import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
+import {IJackpot} from "../../../contracts/incentives/IJackpot.sol";
+import {IBeacon, PATIENCE} from "../../../contracts/market/IBeacon.sol";
+import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
+import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {Segment} from "../../../contracts/market/IObjections.sol";
-import {Disclosure, Look, Placed, Verdict} from "../../../contracts/market/IVerdicts.sol";
-import {Charge, Opening, Portion, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, LogProof, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
+import {IProfiles} from "../../../contracts/market/IProfiles.sol";
+import {IProvenSteps} from "../../../contracts/market/IProvenSteps.sol";
+import {ISeats, Seating} from "../../../contracts/market/ISeats.sol";
+import {ISettlement} from "../../../contracts/market/ISettlement.sol";
+import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
+import {Disclosure, IVerdicts, Look, Placed, Verdict} from "../../../contracts/market/IVerdicts.sol";
+import {Charge, Opening, Portion, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
+import {Claim, Ending, LogProof, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {NaiveLog} from "../commitments/NaiveLog.sol";
-import {ToyBeacon} from "./ToyBeacon.sol";
-import {MarketDeployment} from "./MarketDeployment.sol";
+import {Base, MarketDeployment, ToyBeacon, VectorHash} from "./MarketDeployment.sol";
 
 /// @notice A market with one task of five checkpoints, and one function per verb that takes the task one stage further.
 abstract contract MarketBase is MarketDeployment {

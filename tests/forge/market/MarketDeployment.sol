@@ -6,7 +6,6 @@ import {Jackpot} from "../../../contracts/incentives/Jackpot.sol";
 import {Sortition} from "../../../contracts/incentives/Sortition.sol";
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Challenges} from "../../../contracts/market/Challenges.sol";
-import {IBeacon} from "../../../contracts/market/IBeacon.sol";
 import {Counterclaims} from "../../../contracts/market/Counterclaims.sol";
 import {DataDemands} from "../../../contracts/market/DataDemands.sol";
 import {Market, MarketDesk} from "../../../contracts/market/MarketDesk.sol";
@@ -20,8 +19,7 @@ import {TaskRegistry} from "../../../contracts/market/TaskRegistry.sol";
 import {Verdicts} from "../../../contracts/market/Verdicts.sol";
 import {VectorHash} from "../../../contracts/zk/VectorHash.sol";
 import {Base} from "../Base.sol";
-import {ToyBeacon} from "./ToyBeacon.sol";
-import {ToyGame} from "./ToyGame.sol";
+import {IBeacon, ToyBeacon, ToyGame} from "./Toys.sol";
 
 /// @notice The desks of a market, with a beacon and games that do as a test says, and accounts that can pay.
 abstract contract MarketDeployment is Base {

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {Contested, Dispute} from "../../../contracts/market/IChallenges.sol";
-import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
-import {Seating} from "../../../contracts/market/ISeats.sol";
-import {Disclosure, Verdict} from "../../../contracts/market/IVerdicts.sol";
 import {Split} from "../../../contracts/market/Split.sol";
 import {Charge, Portion, Profile} from "../../../contracts/market/ProfileTypes.sol";
 import {Claim, Ending, LogProof, Outcome, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {CounterclaimBase} from "./CounterclaimBase.sol";
+import {DataDemand, Disclosure, ForcedErrors, Seating, Verdict} from "./MarketBase.sol";
 
 /// @notice Drives up to five tasks at once through moves that are allowed, and throws moves that are not at them.
 abstract contract MarketHandler is CounterclaimBase {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Segment} from "../../../contracts/market/IObjections.sol";
-import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {DataDemandsBase} from "./DataDemandsBase.sol";
+import {Claim, LogProof, Segment, Terms} from "./MarketBase.sol";
 
 /// @notice A task in exact mode, two of whose four segments are drawn, and who objects to the others.
 abstract contract ObjectionBase is DataDemandsBase {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
 import {Contest, Counterclaim} from "../../../contracts/market/ICounterclaims.sol";
 import {Objection, ObjectionCount} from "../../../contracts/market/IObjections.sol";
-import {Reordered, Rerun} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, Ending, LogProof, Status, Task, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {MarketHandler} from "./MarketHandler.sol";
+import {Claim, Ending, LogProof, MarketHandler, Status, Task, Terms} from "./MarketHandler.sol";
+import {ClaimCharge, Reordered, Rerun} from "./CounterclaimBase.sol";
 
 /// @notice The same market, in which parties object to segments, answer for that, and contest what others say.
 contract ObjectionHandler is MarketHandler {

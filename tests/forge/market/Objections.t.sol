@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Announcements} from "../../../contracts/market/Announcements.sol";
-import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
-import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
 import {IObjections, Segment} from "../../../contracts/market/IObjections.sol";
 import {IProofRegistry} from "../../../contracts/market/IProofRegistry.sol";
-import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {Opening} from "../../../contracts/market/ProfileTypes.sol";
-import {Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {ObjectionBase} from "./ObjectionBase.sol";
+import {DataDemand, ISettlement, Opening, Outcome, PATIENCE, StartParams, Status, Terms} from "./MarketBase.sol";
 
 /// @notice Anybody disputes any segment of an exact training, between its commitment and its settlement.
 contract ObjectionsTest is ObjectionBase {

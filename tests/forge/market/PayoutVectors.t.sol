@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
-import {Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Look} from "../../../contracts/market/IVerdicts.sol";
-import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Claim, DataDemand, ForcedErrors, LogProof, Look, MarketBase, Rerun, Terms, Witness} from "./MarketBase.sol";
 
 /// @notice What `pol.incentives.payouts` computes is what the desks credit, for every row and odd amounts.
 contract PayoutVectorsTest is MarketBase {
@@ -53,21 +48,15 @@ contract PayoutVectorsTest is MarketBase {
     function test_verdicts_that_stand() public {
         for (uint256 i = 0; _begin(i); ++i) {
             _toDisclosed(true);
-            _mark();
-            _settle();
-            _expectRow("accepted");
+            _settles("accepted");
             _begin(i);
             _toDisclosed(false);
-            _mark();
-            _settle();
-            _expectRow("rejected");
+            _settles("rejected");
             _begin(i);
             _repeated = true;
             _toDisclosed(false);
             _repeated = false;
-            _mark();
-            _settle();
-            _expectRow("rejectedRepeated");
+            _settles("rejectedRepeated");
         }
     }
 
@@ -77,27 +66,19 @@ contract PayoutVectorsTest is MarketBase {
             if (_deal.looks > 0) continue;
             _toDisclosed(true);
             _challenge();
-            _mark();
-            _finish(false);
-            _expectRow("challengerRight");
+            _finishes(false, "challengerRight");
             _begin(i);
             _toDisclosed(true);
             _challenge();
-            _mark();
-            _finish(true);
-            _expectRow("challengerWrong");
+            _finishes(true, "challengerWrong");
             for (uint256 failures = 1; failures < 5; ++failures) {
                 _challenge();
                 _finish(true);
             }
             _challenge();
-            _mark();
-            _finish(true);
-            _expectRow("challengerWrongAgain");
+            _finishes(true, "challengerWrongAgain");
             _challenge();
-            _mark();
-            _finish(false);
-            _expectRow("challengerRightAtLast");
+            _finishes(false, "challengerRightAtLast");
             _begin(i);
             _toDisclosed(true);
             _challenge(nextVerifier);
@@ -205,17 +186,11 @@ contract PayoutVectorsTest is MarketBase {
             _commit();
             _give(proofs.proof(id).round, "draw");
             _seat(verifier, ForcedErrors.commitment(verifier, id, secret));
-            _mark();
-            _pass(14 days + 1);
-            settlement.abandon(id);
-            _expectRow("abandonedSeated");
+            _abandons("abandonedSeated");
             _begin(i);
             _toTrained();
             _commit();
-            _mark();
-            _pass(14 days + 1);
-            settlement.abandon(id);
-            _expectRow("abandonedCommitted");
+            _abandons("abandonedCommitted");
             if (!_deal.profiled) continue;
             _begin(i);
             _submit();
@@ -230,26 +205,18 @@ contract PayoutVectorsTest is MarketBase {
     function test_data_withheld() public {
         for (uint256 i = 0; _begin(i); ++i) {
             _toSeatedWith(false);
-            _mark();
-            _withhold();
-            _expectRow("dataWithheld");
+            _withholds("dataWithheld");
             _begin(i);
             _toDisclosed(true);
             _pass(_terms().challengeWindow);
-            _mark();
-            _withhold();
-            _expectRow("dataWithheldAfterVerdict");
+            _withholds("dataWithheldAfterVerdict");
             _begin(i);
             _toSaid();
-            _mark();
-            _withhold();
-            _expectRow("dataWithheldAfterWord");
+            _withholds("dataWithheldAfterWord");
             _begin(i);
             _toContradicted();
             _pass(_terms().challengeWindow);
-            _mark();
-            _withhold();
-            _expectRow("dataWithheldAfterBoth");
+            _withholds("dataWithheldAfterBoth");
         }
     }
 
@@ -262,9 +229,7 @@ contract PayoutVectorsTest is MarketBase {
             _expectRow("notServed");
             _begin(i);
             _toContradicted();
-            _mark();
-            _settle();
-            _expectRow("acceptedContradicted");
+            _settles("acceptedContradicted");
         }
     }
 
@@ -300,7 +265,27 @@ contract PayoutVectorsTest is MarketBase {
         }
     }
 
-    function _withhold() private {
+    /// @dev What is done pays this row.
+    modifier pays(string memory row) {
+        _mark();
+        _;
+        _expectRow(row);
+    }
+
+    function _settles(string memory row) private pays(row) {
+        _settle();
+    }
+
+    function _finishes(bool asserterWon, string memory row) private pays(row) {
+        _finish(asserterWon);
+    }
+
+    function _abandons(string memory row) private pays(row) {
+        _pass(14 days + 1);
+        settlement.abandon(id);
+    }
+
+    function _withholds(string memory row) private pays(row) {
         uint64 began = registry.task(id).began;
         uint64 deadline = uint64(vm.getBlockTimestamp()) + WINDOW;
         DataDemand memory d = DataDemand(id, began, 1, 0, 0, challenger, deadline, demands.bondOf());
@@ -310,11 +295,9 @@ contract PayoutVectorsTest is MarketBase {
         demands.expire(d);
     }
 
-    function _cancel(string memory row) private {
-        _mark();
+    function _cancel(string memory row) private pays(row) {
         vm.prank(submitter);
         registry.cancel(id);
-        _expectRow(row);
     }
 
     /// @dev A market of its own for every task: with other amounts, and clocks of other lengths.

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {IProfiles} from "../../../contracts/market/IProfiles.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
-import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {ProfileBase} from "./ProfileBase.sol";
+import {Desk, IProfiles, ITaskRegistry, NaiveLog, Rerun, Status, Witness} from "./MarketBase.sol";
 
 /// @notice How a liar gets away, is paid twice, or harms the honest: none of it works.
 contract ProfileAttacksTest is ProfileBase {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Charge, Portion, Reordered, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {Status} from "../../../contracts/market/TaskTypes.sol";
-import {NaiveLog} from "../commitments/NaiveLog.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Charge, MarketBase, NaiveLog, Portion, Reordered, StartParams, Status, Witness} from "./MarketBase.sol";
 
 /// @notice An open task with a posted profile, and a helper for each charge.
 abstract contract ProfileBase is MarketBase {

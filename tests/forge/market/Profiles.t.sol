@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
-import {IProfiles} from "../../../contracts/market/IProfiles.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {
-    Charge,
-    Opening,
-    Portion,
-    Profile,
-    ProfileDispute,
-    Reordered,
-    Witness
-} from "../../../contracts/market/ProfileTypes.sol";
-import {Ending, Status} from "../../../contracts/market/TaskTypes.sol";
-import {ProfileBase} from "./ProfileBase.sol";
+import {Charge, Opening, Portion, Profile, ProfileDispute} from "../../../contracts/market/ProfileTypes.sol";
+import {ProfileBase, Reordered, Witness} from "./ProfileBase.sol";
+import {Ending, IProfiles, ITaskRegistry, StartParams, Status} from "./MarketBase.sol";
 
 /// @notice A profile from its post to its end, verb by verb: stake 3, bonds 1, 1.5, 1.5, ...
 contract ProfilesTest is ProfileBase {

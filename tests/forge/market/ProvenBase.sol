@@ -2,12 +2,9 @@
 pragma solidity 0.8.37;
 
 import {IProvenSteps, Pin, StepProof} from "../../../contracts/market/IProvenSteps.sol";
-import {Claim, LogProof} from "../../../contracts/market/TaskTypes.sol";
 import {IStepVerifier} from "../../../contracts/zk/IStepVerifier.sol";
-import {VectorHash} from "../../../contracts/zk/VectorHash.sol";
 import {VectorState} from "../../../contracts/zk/VectorState.sol";
-import {NaiveLog} from "../commitments/NaiveLog.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Claim, LogProof, MarketBase, NaiveLog, VectorHash} from "./MarketBase.sol";
 
 /// @notice A proof is what it proves, in clear: what the desk does with proofs, without the pairings. Real proofs meet
 /// the real desk in the Python tests.

@@ -3,9 +3,7 @@ pragma solidity 0.8.37;
 
 import {Chain, IProvenSteps, Pin, StepProof} from "../../../contracts/market/IProvenSteps.sol";
 import {Terms} from "../../../contracts/market/TaskTypes.sol";
-import {IStepVerifier} from "../../../contracts/zk/IStepVerifier.sol";
-import {VectorState} from "../../../contracts/zk/VectorState.sol";
-import {ProvenBase} from "./ProvenBase.sol";
+import {IStepVerifier, ProvenBase, VectorState} from "./ProvenBase.sol";
 
 /// @notice What a task's proofs are, which steps they cover, and which states their vectors are.
 contract ProvenStepsTest is ProvenBase {

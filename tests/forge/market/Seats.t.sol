@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {ISortition} from "../../../contracts/incentives/ISortition.sol";
-import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
-import {ISeats, Seating} from "../../../contracts/market/ISeats.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {ForcedErrors, ISeats, ITaskRegistry, MarketBase, PATIENCE, Seating} from "./MarketBase.sol";
 
 /// @notice Who sits: the ticket of smallest rank that claims.
 contract SeatsTest is MarketBase {

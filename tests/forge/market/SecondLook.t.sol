@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StartParams} from "../../../contracts/dispute/IDisputeGame.sol";
 import {Acceptance} from "../../../contracts/market/Acceptance.sol";
-import {ClaimCharge, IChallenges} from "../../../contracts/market/IChallenges.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Disclosure, IVerdicts, Look, Placed} from "../../../contracts/market/IVerdicts.sol";
-import {Charge, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
 import {SecondLook} from "../../../contracts/market/SecondLook.sol";
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {Claim, LogProof, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {Base} from "../Base.sol";
-import {NaiveLog} from "../commitments/NaiveLog.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Base, Charge, Claim, ClaimCharge, Disclosure, ForcedErrors, IChallenges} from "./MarketBase.sol";
+import {ITaskRegistry, IVerdicts, LogProof, Look, MarketBase, NaiveLog, Placed, Reordered} from "./MarketBase.sol";
+import {Rerun, StartParams, Terms, Witness} from "./MarketBase.sol";
 
 /// @notice A task whose rejecting claims are looked at again: two reruns, margin 2. A distance of 3 is excused by
 /// reruns that part by 1.

@@ -2,12 +2,8 @@
 pragma solidity 0.8.37;
 
 import {ClaimCharge, Dispute, IChallenges} from "../../../contracts/market/IChallenges.sol";
-import {IProvenSteps} from "../../../contracts/market/IProvenSteps.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {Ending, Status} from "../../../contracts/market/TaskTypes.sol";
-import {Vm} from "../Base.sol";
-import {EventReplay} from "./EventReplay.sol";
-import {ProvenBase} from "./ProvenBase.sol";
+import {Ending, EventReplay, ITaskRegistry, Status, Vm} from "./EventReplay.sol";
+import {IProvenSteps, ProvenBase} from "./ProvenBase.sol";
 
 /// @notice A proof ends a dispute about a replay as the game would, and no other dispute.
 contract SettledByProofTest is ProvenBase {

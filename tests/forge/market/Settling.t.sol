@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IProfiles} from "../../../contracts/market/IProfiles.sol";
-import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {Ending, Status} from "../../../contracts/market/TaskTypes.sol";
+import {Forwarder} from "../../../contracts/incentives/Forwarder.sol";
+import {ERC2771Forwarder, Relaying} from "../incentives/Tokens.sol";
+import {DataDemandsBase} from "./DataDemandsBase.sol";
+import {Claim, Ending, IJackpot, IProfiles, ISettlement, IVerdicts, LogProof, Look} from "./MarketBase.sol";
+import {MarketBase, Status, Terms} from "./MarketBase.sol";
 import {ProfileBase} from "./ProfileBase.sol";
-import {MarketBase} from "./MarketBase.sol";
 
 /// @notice Between the end of a dispute in the game and `settleDispute`, which anybody may call at any later time:
 /// nobody loses by it.
@@ -147,5 +148,89 @@ contract SettlingProfilesTest is ProfileBase {
         vm.assertEq(profiles.profile(id).verifier, nextVerifier);
         vm.assertEq(_gain(solver), 0);
         _conclude();
+    }
+}
+
+/// @notice What a watcher signs and a party of the task relays. Verbs about the life of a task: Transitions.t.sol.
+contract RelayedTest is DataDemandsBase, Relaying {
+    uint256 private constant SOLVER = 0x501;
+    uint256 private constant WATCHER = 0x3a7;
+
+    Forwarder private forwarder;
+
+    function setUp() public override {
+        (solver, watcher) = (vm.addr(SOLVER), vm.addr(WATCHER));
+        super.setUp();
+        // All desks trust the vault's forwarder. In this market it is the address zero, from which nobody but a test
+        // can call.
+        forwarder = Forwarder(vault.trustedForwarder());
+        vm.etch(address(forwarder), address(new Forwarder()).code);
+    }
+
+    /// @dev A party may relay what it may not sign. Mallory names the watcher, and the desk sees Mallory.
+    function test_a_watcher_commits() public {
+        _toWatched(true, true);
+        uint32 seating = registry.task(id).seating;
+        vm.warp(verdicts.verdict(id).watchUntil);
+        bytes memory data = abi.encodeCall(IJackpot.watch, (id, 0, "found"));
+        address mallory = account("mallory");
+        vm.prank(mallory);
+        (bool done, bytes memory answer) = address(jackpot).call(abi.encodePacked(data, watcher));
+        vm.assertFalse(done);
+        vm.assertEq(answer, abi.encodeWithSelector(IJackpot.NotDrawn.selector, mallory, 0));
+        vm.prank(address(forwarder));
+        (done, answer) = address(jackpot).call(abi.encodePacked(data, solver));
+        vm.assertEq(answer, abi.encodeWithSelector(IJackpot.IsParty.selector, id, solver));
+        ERC2771Forwarder.ForwardRequestData memory request = _request(forwarder, WATCHER, address(jackpot), 0, data);
+        vm.prank(solver);
+        forwarder.execute(request);
+        vm.assertEq(jackpot.commitments(id, seating, watcher, 0), "found");
+        vm.assertEq(jackpot.commitments(id, seating, solver, 0), bytes32(0));
+        vm.assertEq(sortition.trustedForwarder(), address(forwarder));
+    }
+}
+
+/// @notice Segments of one step, all of which are drawn: one entry of the log is no state, and the verdict can say so.
+contract ShortestSegmentsTest is MarketBase {
+    function test_a_zero_entry_is_said_to_be_none() public {
+        log[2] = 0;
+        _submit();
+        _award();
+        _commit();
+        _seatVerifier(verifier, false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        bytes32 no = bytes32(type(uint256).max);
+        for (uint256 i = 0; i < 4; ++i) {
+            claims[i].replay = claims[i].end;
+            claims[i].distances = [uint256(0), 0, 0];
+            claims[i].before = claims[i].start;
+            if (claims[i].start == 0 || claims[i].end == 0) {
+                (claims[i].replay, claims[i].before, claims[i].receipt) = (no, no, no);
+            }
+        }
+        vm.prank(verifier);
+        verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
+        vm.assertEq(uint256(verdicts.verdict(id).rejecting), 2);
+    }
+
+    function test_before_the_only_step_is_the_start() public {
+        _submit();
+        _award();
+        _commit();
+        _seatVerifier(verifier, false);
+        (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
+        for (uint256 i = 0; i < 4; ++i) {
+            (claims[i].replay, claims[i].before) = (claims[i].end, claims[i].start);
+        }
+        claims[3].before = "another";
+        _expectRefusal(verifier, abi.encodeWithSelector(IVerdicts.WrongReceipt.selector, uint256(3)));
+        verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
+    }
+
+    function _terms() internal view override returns (Terms memory s) {
+        s = _exact(super._terms());
+        s.draws = 4;
+        s.interval = 1;
+        s.steps = 4;
     }
 }

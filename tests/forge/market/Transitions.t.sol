@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
-import {PATIENCE} from "../../../contracts/market/IBeacon.sol";
-import {ClaimCharge} from "../../../contracts/market/IChallenges.sol";
-import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
-import {Segment} from "../../../contracts/market/IObjections.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
 import {MarketDesk} from "../../../contracts/market/MarketDesk.sol";
-import {Disclosure, Look} from "../../../contracts/market/IVerdicts.sol";
-import {Charge, Opening, Portion, Reordered, Rerun, Witness} from "../../../contracts/market/ProfileTypes.sol";
-import {Claim, LogProof, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
 import {Vm} from "../Base.sol";
-import {NaiveLog} from "../commitments/NaiveLog.sol";
 import {CounterclaimBase} from "./CounterclaimBase.sol";
+import {Charge, Claim, ClaimCharge, DataDemand, Desk, Disclosure, ForcedErrors} from "./MarketBase.sol";
+import {ITaskRegistry, LogProof, Look, NaiveLog, Opening, Outcome, PATIENCE, Portion} from "./MarketBase.sol";
+import {Reordered, Rerun, Segment, Status, Terms, Witness} from "./MarketBase.sol";
 
 /// @notice Plays the life of a task in both modes, and tries every call that a desk has at every moment of it.
 /// fixtures/vectors/transitions.jsonl says what comes of each: the statuses that follow, `done` where the status stays,

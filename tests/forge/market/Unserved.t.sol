@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Desk} from "../../../contracts/incentives/Desk.sol";
-import {ForcedErrors} from "../../../contracts/incentives/ForcedErrors.sol";
 import {IObjections, Segment} from "../../../contracts/market/IObjections.sol";
-import {ISettlement} from "../../../contracts/market/ISettlement.sol";
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {DataDemand} from "../../../contracts/market/IDataDemands.sol";
-import {Look} from "../../../contracts/market/IVerdicts.sol";
-import {Rerun} from "../../../contracts/market/ProfileTypes.sol";
 import {Split} from "../../../contracts/market/Split.sol";
-import {Claim, LogProof, Outcome, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {DataDemandsBase} from "./DataDemandsBase.sol";
-import {ObjectionBase} from "./ObjectionBase.sol";
+import {DataDemandsBase, ObjectionBase} from "./ObjectionBase.sol";
+import {Claim, DataDemand, Desk, ForcedErrors, ISettlement, ITaskRegistry, LogProof, Look} from "./MarketBase.sol";
+import {Outcome, Rerun, Status, Terms} from "./MarketBase.sol";
 
 /// @notice Who sits and isn't served says so: two end the training, and one alone answers for it if a verdict stands.
 contract UnservedTest is ObjectionBase {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {ITaskRegistry} from "../../../contracts/market/ITaskRegistry.sol";
-import {IVerdicts, Look, Verdict} from "../../../contracts/market/IVerdicts.sol";
-import {Claim, LogProof, Status, Terms} from "../../../contracts/market/TaskTypes.sol";
-import {MarketBase} from "./MarketBase.sol";
+import {Claim, ITaskRegistry, IVerdicts, LogProof, Look, MarketBase, Status, Terms, Verdict} from "./MarketBase.sol";
 
 /// @notice What a verifier posts, and what the chain makes of it.
 contract VerdictTest is MarketBase {

@@ -6,9 +6,7 @@ import {Falsehood, RoundEvidence} from "../../../contracts/rounds/RoundEvidence.
 import {RosterFact, RosterPlaces, SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
 import {SignedText} from "../../../contracts/rounds/SignedText.sol";
 import {SignedClaim, SignedHead} from "../../../contracts/rounds/RoundTypes.sol";
-import {LoggedEntry, RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
-import {Standing} from "../../../contracts/rounds/IWorkerBonds.sol";
-import {RoundsBase} from "./RoundsBase.sol";
+import {LoggedEntry, RoundDemand, RoundsBase, Standing, TimedDemands} from "./RoundsBase.sol";
 
 /// @notice Attacks by what is shown in an answer: texts that are no rosters, shown too late to refute, for a stake that
 /// is lost, or of bytes that cost next to nothing. Parties 1 and 2 are workers, 3 demands.
@@ -97,13 +95,7 @@ contract AnswersTest is RoundsBase {
     /// @notice Its pay was out, and its stake, before anybody could refute what a worker had shown about a claim's source
     /// or roster: of counted claims alone the answer left time.
     function test_an_answer_leaves_time_to_refute_it() public {
-        _pass(3 days);
-        shares.open(id);
-        _post(WORKER, 0, 0, 1);
-        (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
-        SignedClaim memory claim = _signedUnder(WORKER, text);
-        vm.prank(_party(WORKER));
-        bonds.startLeaving(id);
+        (bytes memory text, bytes memory signature, SignedClaim memory claim) = _counted();
         _pass(4 days);
         RoundDemand memory d = _demandRoster(claim);
         _pass(1 hours);
@@ -123,13 +115,7 @@ contract AnswersTest is RoundsBase {
 
     /// @notice For a bond in each window, which the worker earned, somebody delayed its pay and its stake for ever.
     function test_a_demand_in_each_window_delays_nobody_for_ever() public {
-        _pass(3 days);
-        shares.open(id);
-        _post(WORKER, 0, 0, 1);
-        (bytes memory text, bytes memory signature) = _text("", "\"provisional\":false");
-        SignedClaim memory claim = _signedUnder(WORKER, text);
-        vm.prank(_party(WORKER));
-        bonds.startLeaving(id);
+        (bytes memory text, bytes memory signature, SignedClaim memory claim) = _counted();
         // What is asked in the end of the window for it is answered in time, and refuted.
         (uint64 closes, uint64 until) = (shares.settlementOf(id, 0).closes, bonds.bond(id, _party(WORKER)).until);
         uint64 last = closes + 4 days;
@@ -189,29 +175,19 @@ contract AnswersTest is RoundsBase {
         bytes memory entry = _entry(keccak256(text), signature);
         (bytes32 one, bytes32 other) = (CheckpointLog.leafHash(before), CheckpointLog.leafHash(keccak256(entry)));
         uint256 there = vm.snapshotState();
-        _refused(
-            shown, _logged(entry, 1, one, _signedHead(id, KEEPER, one, other)), RoundEvidence.NothingWrong.selector
-        );
+        _nothingWrong(shown, _logged(entry, 1, one, _signedHead(id, KEEPER, one, other)));
         _leave();
-        _refused(
-            shown, _logged(entry, 1, one, _signedHead(id, KEEPER, one, other)), RoundEvidence.NothingWrong.selector
-        );
+        _nothingWrong(shown, _logged(entry, 1, one, _signedHead(id, KEEPER, one, other)));
         vm.revertToState(there);
         _gone(before);
-        _refused(
-            shown, _logged(entry, 0, one, _signedHead(id, KEEPER, other, one)), RoundEvidence.NothingWrong.selector
-        );
-        _refused(
-            shown, _logged(entry, 1, one, _signedHead("plan", KEEPER, one, other)), RoundEvidence.NothingWrong.selector
-        );
+        _nothingWrong(shown, _logged(entry, 0, one, _signedHead(id, KEEPER, other, one)));
+        _nothingWrong(shown, _logged(entry, 1, one, _signedHead("plan", KEEPER, one, other)));
         _refused(
             shown,
             _logged(entry, 1, one, _signedHead(id, WORKER, one, other)),
             bytes4(keccak256("OtherSigner(address)"))
         );
-        _refused(
-            shown, _logged(entry, 1, other, _signedHead(id, KEEPER, one, other)), RoundEvidence.NothingWrong.selector
-        );
+        _nothingWrong(shown, _logged(entry, 1, other, _signedHead(id, KEEPER, one, other)));
         bytes memory another = _entry("another roster", signature);
         SignedHead memory head = _signedHead(id, KEEPER, one, CheckpointLog.leafHash(keccak256(another)));
         _refused(shown, _logged(another, 1, one, head), bytes4(keccak256("OtherRoster(bytes32)")));
@@ -233,6 +209,21 @@ contract AnswersTest is RoundsBase {
         bonds.join(id);
         _tell(first, 7);
         vm.assertEq(bonds.bond(id, _party(WORKER)).entries, 0);
+    }
+
+    /// @dev A worker's line is posted, and it leaves; a claim of it under a roster, and that roster.
+    function _counted() private returns (bytes memory text, bytes memory signature, SignedClaim memory claim) {
+        _pass(3 days);
+        shares.open(id);
+        _post(WORKER, 0, 0, 1);
+        (text, signature) = _text("", "\"provisional\":false");
+        claim = _signedUnder(WORKER, text);
+        vm.prank(_party(WORKER));
+        bonds.startLeaving(id);
+    }
+
+    function _nothingWrong(SignedRoster memory shown, LoggedEntry memory logged) private {
+        _refused(shown, logged, RoundEvidence.NothingWrong.selector);
     }
 
     function _refused(SignedRoster memory shown, LoggedEntry memory logged, bytes4 selector) private {

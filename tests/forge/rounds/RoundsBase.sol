@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {TAG_LEAF} from "../../../contracts/commitments/MerkleBranch.sol";
 import {StakeVault} from "../../../contracts/incentives/StakeVault.sol";
 import {Opening} from "../../../contracts/market/ProfileTypes.sol";
-import {TAG_LEAF} from "../../../contracts/commitments/MerkleBranch.sol";
+import {Standing} from "../../../contracts/rounds/IWorkerBonds.sol";
 import {Giver, Phase, PhaseProof, PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
+import {RosterPlaces, SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
 import {RoundDemands} from "../../../contracts/rounds/RoundDemands.sol";
 import {RoundDesks} from "../../../contracts/rounds/RoundDesk.sol";
 import {RoundDisputes} from "../../../contracts/rounds/RoundDisputes.sol";
 import {RoundEvidence} from "../../../contracts/rounds/RoundEvidence.sol";
-import {RosterPlaces, SignedRoster} from "../../../contracts/rounds/RosterMembers.sol";
 import {CountedPhase, RoundShares} from "../../../contracts/rounds/RoundShares.sol";
 import {RoundClaim, SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
+import {LoggedEntry, RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
 import {WorkerBonds} from "../../../contracts/rounds/WorkerBonds.sol";
 import {Base} from "../Base.sol";
-import {ToyGame} from "../market/ToyGame.sol";
+import {ToyGame} from "../market/Toys.sol";
 
 /// @notice A registered plan, its keeper, workers and strangers, and a game whose winner the test names. What claims
 /// hold is made up: the Python tests play with real ones.

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Standing} from "../../../contracts/rounds/IWorkerBonds.sol";
-import {RoundDemands} from "../../../contracts/rounds/RoundDemands.sol";
-import {RoundDisputes} from "../../../contracts/rounds/RoundDisputes.sol";
-import {RoundShares} from "../../../contracts/rounds/RoundShares.sol";
-import {RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
-import {WorkerBonds} from "../../../contracts/rounds/WorkerBonds.sol";
 import {Vm} from "../Base.sol";
-import {RoundsBase} from "./RoundsBase.sol";
+import {RoundDemand, RoundDemands, RoundDisputes, RoundsBase, RoundShares, Standing} from "./RoundsBase.sol";
+import {TimedDemands, WorkerBonds} from "./RoundsBase.sol";
 
 /// @notice Moves of all parties in any order: every wei is somebody's after each, and in the end all of the pay has
 /// gone out but for what rounding leaves, and all bonds.

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Standing} from "../../../contracts/rounds/IWorkerBonds.sol";
-import {PlanTerms} from "../../../contracts/rounds/PlanTypes.sol";
 import {RoundDesk} from "../../../contracts/rounds/RoundDesk.sol";
-import {CountedPhase, RoundShares} from "../../../contracts/rounds/RoundShares.sol";
-import {SignedClaim} from "../../../contracts/rounds/RoundTypes.sol";
-import {RoundDemand, TimedDemands} from "../../../contracts/rounds/TimedDemands.sol";
-import {WorkerBonds} from "../../../contracts/rounds/WorkerBonds.sol";
-import {RoundsBase} from "./RoundsBase.sol";
+import {CountedPhase, PlanTerms, RoundDemand, RoundsBase, RoundShares, SignedClaim, Standing} from "./RoundsBase.sol";
+import {TimedDemands, WorkerBonds} from "./RoundsBase.sol";
 
 /// @notice Attacks on what settlements pay: lines that claim too much, settlements opened too soon, a coordinator that
 /// falls, a document that is registered twice. Parties 1 to 3 are workers, the last one the submitter.

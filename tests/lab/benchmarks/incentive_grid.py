@@ -7,8 +7,7 @@ from random import Random
 from typing import Any
 
 from lab.benchmarks.figure import Figure
-from lab.incentives.auction_rules import AuctionTerms
-from lab.incentives.bidding import bids, shills
+from lab.incentives.auction_rules import AuctionTerms, bids, shills
 from lab.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
 from lab.incentives.flood_search import REVERTED as FLOODS_REVERTED
 from lab.incentives.flood_search import reverted_of_floods, worst_flood
