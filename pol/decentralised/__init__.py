@@ -1,4 +1,7 @@
-"""Reference trainers of many workers, whose every claim can be proven, verified and disputed (docs/spec/rounds.md)."""
+"""Reference trainers of many workers, whose every claim can be proven, verified and disputed (docs/spec/rounds.md).
+
+A store that fails raises OperationalError.
+"""
 
 from pol.extras import lazy_names
 

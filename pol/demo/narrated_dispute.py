@@ -31,7 +31,6 @@ def narrated_challenge(tell: Narrator, defender: Verifier, attacker: Whistleblow
 
     Raises:
         ProtocolError: nothing is false in the verdict, or contract and library disagree.
-        OperationalError: node or store failed.
     """
     findings = attacker.check(task_id)
     if not findings:
@@ -71,7 +70,6 @@ def narrated(
 
     Raises:
         ProtocolError: contract and library disagree.
-        OperationalError: the node failed.
     """
     dispute, game = sides[0].dispute, sides[0].game
     tell.say(f"{HEADING}{'gas':>8}")

@@ -39,11 +39,7 @@ MEMBERS: Mapping[str, Member] = {
 
 
 def set_up(connection: Connection, folder: MarketFolder, tell: Callable[[str], None]) -> Deployment:
-    """Deploy the contracts, and give every party its money and tickets; ``tell`` hears of each part.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """Deploy the contracts, and give every party its money and tickets; ``tell`` hears of each part."""
     wallets = {name: Wallet.create(connection, folder.key(name)) for name in (DEPLOYER, SUBMITTER, *MEMBERS)}
     fund(connection, [wallet.address for wallet in wallets.values()], EACH)
     tell(f"{len(wallets)} accounts have {EACH // ETHER} ether each; their keys are in {folder.key_file('').parent}")
@@ -62,11 +58,7 @@ def set_up(connection: Connection, folder: MarketFolder, tell: Callable[[str], N
 
 
 def favor(connection: Connection, folder: MarketFolder, name: str) -> None:
-    """Give a party so many tickets that it's nearly always drawn.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """Give a party so many tickets that it's nearly always drawn."""
     wallet = Wallet.create(connection, folder.key(name))
     sortition = Deployment.from_json(folder.deployment.read_text()).market(connection).sortition
     missing = FAVORED - sortition.tickets_now(wallet.address)

@@ -1,6 +1,7 @@
 """The parties of the protocol.
 
-They share the chain and the store, and nothing else: no object of one reaches another.
+They share the chain and the store, and nothing else: no object of one reaches another. Whatever reads a node or the
+store raises OperationalError if that fails.
 """
 
 from pol.extras import lazy_names

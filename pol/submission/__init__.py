@@ -1,4 +1,7 @@
-"""A submitter's own training on a market: from a model in PyTorch to its trained weights."""
+"""A submitter's own training on a market: from a model in PyTorch to its trained weights.
+
+A node or a store that fails raises OperationalError.
+"""
 
 from pol.extras import lazy_names
 

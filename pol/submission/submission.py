@@ -45,11 +45,7 @@ class Submission:
         return self.task_id.hex()
 
     def task(self) -> MarketTask:
-        """The state of the task on chain.
-
-        Raises:
-            OperationalError: the node failed.
-        """
+        """The state of the task on chain."""
         return self.place.deployment.market(self.place.connection).registry.task(self.task_id)
 
     def progress(self, patience: float = PATIENCE) -> Iterator[Step]:

@@ -57,7 +57,6 @@ class Binding:
 
         Raises:
             Reverted: the view reverts.
-            OperationalError: the node fails.
         """
 
         def ask() -> Any:
@@ -76,7 +75,6 @@ class Binding:
 
         Raises:
             Reverted: the contract refuses it.
-            OperationalError: the node fails.
         """
         return wallet.send(self.function(name, *arguments), value)
 

@@ -77,11 +77,7 @@ def require_factory(connection: Connection) -> None:
 
 
 def code_at(connection: Connection, address: ChecksumAddress) -> bytes:
-    """The code of an account.
-
-    Raises:
-        OperationalError: the node fails.
-    """
+    """The code of an account."""
     with operational(f"read the code at {address}"):
         return bytes(connection.web3.eth.get_code(address))
 
@@ -90,9 +86,6 @@ def expected_code(connection: Connection, creation: bytes, address: ChecksumAddr
     """The code that creation code leaves at an address today; empty if its constructor refuses.
 
     A call creates the contract elsewhere; what follows from the address is replaced.
-
-    Raises:
-        OperationalError: the node fails.
     """
     with operational("execute a constructor"):
         made = bytes(connection.web3.eth.call({"data": HexBytes(_MAKER + creation)}))

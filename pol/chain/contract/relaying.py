@@ -78,6 +78,5 @@ class Forwarder(Binding):
 
         Raises:
             Reverted: the forwarder refuses the request, or the target the call (``FailedCall``, without a reason).
-            OperationalError: the node fails.
         """
         return self.transact(wallet, "execute", astuple(request), value=request.value)

@@ -119,7 +119,6 @@ def deploy(wallet: Wallet, settings: Settings | None = None) -> Deployment:
     Raises:
         Reverted: a rule of the market is out of bounds, the delay of drand is too short, or the chain has no
             precompiles for drand.
-        OperationalError: the node fails.
     """
     settings = settings or Settings(treasury=wallet.address)
     block = wallet.connection.block_number()

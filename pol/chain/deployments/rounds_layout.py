@@ -61,7 +61,6 @@ def deploy_rounds(
 
     Raises:
         Reverted: a number is out of bounds.
-        OperationalError: the node fails.
     """
     block = wallet.connection.block_number()
     settings = Settings(treasury, rules, token=token)

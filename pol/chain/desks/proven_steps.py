@@ -95,7 +95,6 @@ class ProvenSteps(Binding):
 
         Raises:
             ProtocolError: the verifier has other code than `Groth16Verifier` with that key: it may say anything.
-            OperationalError: the node fails.
         """
         key = code_at(self.connection, first_child(verifier))[1:]
         creation = init_code(self.connection.web3, "Groth16Verifier", key)

@@ -67,7 +67,6 @@ class RecordPublisher:
 
         Raises:
             ProtocolError: the run isn't open, or the record doesn't extend what was posted.
-            OperationalError: node or store failed.
         """
         record = self._record()
         identity = self.contract.id_of(self.wallet.address, record.run)
@@ -125,7 +124,6 @@ def answer_from(
 
     Raises:
         ProtocolError: the store holds another record, or the contract refuses the answer.
-        OperationalError: node or store failed.
     """
     log = record.log
     if len(log) < demand.size or log.root(demand.size) != demand.root:

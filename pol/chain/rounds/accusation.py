@@ -50,7 +50,6 @@ class Accuser:
         Raises:
             UnsupportedError: no contract decides this lie by roots: demand what is missing, or dispute the execution.
             Reverted: the author can't be accused (any more).
-            OperationalError: store or node failed.
         """
         for show in self._evidence(rounds, finding):
             try:
@@ -83,7 +82,6 @@ class Accuser:
 
         Raises:
             Reverted: the coordinator can't be accused (any more).
-            OperationalError: the node failed.
         """
         for is_shown, _, call in self.member_calls(rounds, head):
             call()

@@ -106,7 +106,6 @@ def _task_of(role: Whistleblower, named: str) -> bytes:
 
     Raises:
         ProtocolError: there is none, or there are several.
-        OperationalError: node or store failed.
     """
     digits, committed = named.lower().removeprefix("0x"), dict[bytes, Mapping[str, Any]]()
     for event in role.market.proofs.events("ProofCommitted"):

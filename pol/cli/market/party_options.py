@@ -220,7 +220,6 @@ def plan_of(named: str | None, store_url: str) -> bytes:
 
     Raises:
         ProtocolError: the name is no id; or none is given, and the store has no log of a registered plan.
-        OperationalError: the store failed.
     """
     if named is not None:
         if not re.fullmatch("(0x)?[0-9a-fA-F]{64}", named):

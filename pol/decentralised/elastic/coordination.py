@@ -91,11 +91,7 @@ class Reception:
         self._mailbox.expect(coordinator.round, self._phase, coordinator.owing)
 
     def restore(self) -> None:
-        """Show what workers need of the last two rounds: a mailbox is empty when its coordinator was started again.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """Show what workers need of the last two rounds: a mailbox is empty when its coordinator was started again."""
         coordinator, mailbox = self._coordinator, self._mailbox
         if coordinator.roster is None:
             mailbox.open()

@@ -41,7 +41,6 @@ class RosterCoordinator:
     Raises:
         ProtocolError: too many seats, or the log in the store isn't this key's, or doesn't fit its journal: what was
             signed for its rounds isn't known.
-        OperationalError: the store failed.
     """
 
     def __init__(
@@ -172,26 +171,17 @@ class RosterCoordinator:
 
         Raises:
             ProtocolError: no message has come.
-            OperationalError: the store failed.
         """
         if self.roster is None or not self._delivered:
             raise ProtocolError(f"nobody has sent a message in round {self.round}: be more patient, or begin again")
         return self._sign(self.roster.ended(self._final_members(self.roster)))
 
     def keep(self) -> None:
-        """Write to disk what was taken in.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """Write to disk what was taken in."""
         self._keeper.keep(self._notices)
 
     def publish(self) -> None:
-        """Show the log as it is now.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """Show the log as it is now."""
         self._keeper.publish(self._notices)
 
     @property

@@ -45,7 +45,6 @@ def state_roots(rounds: LoggedRounds, round_: int, stages: int = STAGES) -> list
 
     Raises:
         ProtocolError: holders of a stage claim different states, or nobody claims one.
-        OperationalError: the store failed.
     """
     return [_only(_ends(rounds, round_, stage), f"stage {stage} after round {round_}") for stage in range(stages)]
 
@@ -55,7 +54,6 @@ def start_roots(rounds: LoggedRounds, round_: int, stages: int = STAGES) -> list
 
     Raises:
         ProtocolError: holders of a stage start from different states, or nobody holds one.
-        OperationalError: the store failed.
     """
     found = []
     for stage in range(stages):

@@ -104,11 +104,7 @@ class RoundWorker:
             self.author.recall = earlier.claim
 
     def begun(self, round_: int) -> Roster | None:
-        """The roster of a round that the coordinator has signed before a restart: it must not sign another one.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """The roster of a round that the coordinator has signed before a restart: it must not sign another one."""
         newest = self._newest()
         return newest if newest is not None and newest.round == round_ else None
 

@@ -28,7 +28,6 @@ class ToldDispute:
 
         Raises:
             ProtocolError: it is about no claim of these rounds, or a move is illegal.
-            OperationalError: the store failed.
         """
         about = record.claim
         if not isinstance(about, ReplayClaim):

@@ -101,11 +101,7 @@ class MarketReader:
         self._courses: dict[bytes, TrainingCourse] = {}
 
     def view(self) -> MarketView:
-        """The market at the latest block.
-
-        Raises:
-            OperationalError: the node fails.
-        """
+        """The market at the latest block."""
         reader = self._reader
         with reader.connection.cached():
             tasks = tuple(self.task(bytes(e["taskId"])) for e in reader.market.registry.events("TaskSubmitted"))
@@ -113,11 +109,7 @@ class MarketReader:
         return MarketView(reader.connection.chain_id, block, now, reader.market.vault.address, tasks)
 
     def task(self, task_id: bytes) -> TaskView:
-        """One task at the latest block.
-
-        Raises:
-            OperationalError: the node fails.
-        """
+        """One task at the latest block."""
         if task_id in self._closed:
             return self._closed[task_id]
         market = self._reader.market

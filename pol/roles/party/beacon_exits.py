@@ -31,9 +31,6 @@ def beacon_exit(role: Role, task_id: bytes, status: Status) -> Action | None:
     """The call that ends a long wait for a beacon round; None if there is no such wait.
 
     Every call first tries to bring the round.
-
-    Raises:
-        OperationalError: the node failed.
     """
     now = role.connection.now()
     for wait in _waits(role, task_id, status):

@@ -87,17 +87,12 @@ def demand_state(role: Role, task_id: bytes, entry: int) -> DataDemand:
 
     Raises:
         Reverted: it is too late, or too little of this party's money is free in the vault.
-        OperationalError: the node failed.
     """
     return role.market.demands.demand(role.wallet, task_id, entry, *_random_leaf(role, task_id, entry))
 
 
 def demanded_entries(role: Role, task_id: bytes, task: MarketTask) -> set[int]:
-    """Entries of the present log of which this party has demanded a leaf, so that it demands none of them again.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """Entries of the present log of which this party has demanded a leaf, so that it demands none of them again."""
     made = (event["demand"] for event in role.market.demands.events("Demanded", taskId=task_id))
     own = role.wallet.address
     return {int(each["entry"]) for each in made if (each["began"], each["demander"]) == (task.began, own)}
@@ -134,7 +129,6 @@ def expire_demands(role: Role, task_id: bytes) -> list[DataDemand]:
 
     Raises:
         Reverted: a verdict is on its way, and is decided before.
-        OperationalError: the node failed.
     """
     ended = []
     for demand in role.market.demands.demands(task_id):
@@ -146,11 +140,7 @@ def expire_demands(role: Role, task_id: bytes) -> list[DataDemand]:
 
 
 def reclaim_demand_bonds(role: Role, task_id: bytes) -> list[DataDemand]:
-    """Take back the bonds of this party's moot demands.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """Take back the bonds of this party's moot demands."""
     task = role.market.registry.task(task_id)
     moot = [demand for demand in own_demands(role, task_id) if is_moot(demand, task)]
     for demand in moot:
@@ -159,20 +149,12 @@ def reclaim_demand_bonds(role: Role, task_id: bytes) -> list[DataDemand]:
 
 
 def current_demands(role: Role, task_id: bytes, task: MarketTask) -> list[DataDemand]:
-    """Open demands for the log of the present solver, the most urgent first.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """Open demands for the log of the present solver, the most urgent first."""
     return [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
 
 
 def own_demands(role: Role, task_id: bytes) -> list[DataDemand]:
-    """This party's open demands, moot ones included.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """This party's open demands, moot ones included."""
     return [demand for demand in role.market.demands.demands(task_id) if demand.demander == role.wallet.address]
 
 

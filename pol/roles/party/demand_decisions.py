@@ -22,9 +22,6 @@ def expired_demand(role: Role, task_id: bytes, task: MarketTask) -> Action | Non
     """The call that removes a solver for an expired demand, before any verdict; None if no demand has expired.
 
     The demander has a stake in it: its bond is locked until then.
-
-    Raises:
-        OperationalError: the node failed.
     """
     if task.status not in UNDECIDED or role.market.objections.objected(task_id).open:
         return None
@@ -38,11 +35,7 @@ def expired_demand(role: Role, task_id: bytes, task: MarketTask) -> Action | Non
 
 
 def waiting_demands(role: Role, task_id: bytes, task: MarketTask) -> tuple[list[DataDemand], Action | None]:
-    """This party's demands that are still open, and the action that takes back the bonds of its moot ones.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """This party's demands that are still open, and the action that takes back the bonds of its moot ones."""
     mine = own_demands(role, task_id)
     waiting = [demand for demand in mine if not is_moot(demand, task)]
     if len(waiting) == len(mine):

@@ -23,7 +23,6 @@ def due_move(role: ReplayingParty, task_id: bytes) -> Action | None:
 
     Raises:
         ProtocolError: the only dispute left is about no rerun of a second look of this task.
-        OperationalError: the node or the store failed.
     """
     found, failures = list[Action](), list[PolError]()
     for matter, number in role.own_disputes(task_id):
@@ -56,11 +55,7 @@ def _first_possible(moves: Sequence[Action]) -> None:
 
 
 def stake_in(role: ReplayingParty, task_id: bytes, matter: Matter, number: int) -> int:
-    """What this party loses with a dispute; units of the vault's asset.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """What this party loses with a dispute; units of the vault's asset."""
     court, terms = role.market.courts[matter], role.market.registry.terms(task_id)
     if court.game.params(number).challenger == role.wallet.address:
         return court.desk.dispute(number).bond

@@ -33,9 +33,6 @@ def objection_call(role: Role, task_id: bytes, task: MarketTask) -> Action | Non
     """The public call that takes an objection further; None if none waits for anybody.
 
     A solver concludes no counterclaim about its own log: that would help a false one that it could still refute.
-
-    Raises:
-        OperationalError: the node failed.
     """
     market = role.market
     if task.status not in DISPUTABLE or not market.objections.objected(task_id).open:
@@ -44,11 +41,7 @@ def objection_call(role: Role, task_id: bytes, task: MarketTask) -> Action | Non
 
 
 def objections_until(role: Role, task_id: bytes) -> int:
-    """The last second before a clock or a window of an open objection runs down; chain time if none does.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The last second before a clock or a window of an open objection runs down; chain time if none does."""
     market = role.market
     ends = [market.objection_game.deadline(number) - 1 for number in market.objections.disputes(task_id)]
     ends += [market.counterclaims.counterclaimed(number).until for number in market.counterclaims.open_for(task_id)]
@@ -58,11 +51,7 @@ def objections_until(role: Role, task_id: bytes) -> int:
 
 
 def contestable(role: Role, task_id: bytes) -> list[tuple[SaidClaim, Counterclaim]]:
-    """The counterclaims about a log that this party may still contest and hasn't contested, the oldest first.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The counterclaims about a log that this party may still contest and hasn't contested, the oldest first."""
     market, own, now = role.market, role.wallet.address, role.connection.now()
     if market.objections.objected(task_id).fell:
         return []

@@ -50,7 +50,6 @@ class LogDisputant(ReplayingParty):
 
         Raises:
             ProtocolError: there is no such segment, or the published proof isn't the committed one.
-            OperationalError: the node or the store failed.
         """
         checkpoints = self.proof(task_id).checkpoints
         if not 0 <= segment < len(checkpoints) - 1:

@@ -18,11 +18,7 @@ class OpenDispute:
 
 
 def open_disputes(role: Role) -> list[OpenDispute]:
-    """The disputes in which a party plays, oldest first.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The disputes in which a party plays, oldest first."""
     found, own = list[OpenDispute](), role.wallet.address
     for matter, court in role.market.courts.items():
         started = [court.game.events("Started", **{side: own}) for side in ("asserter", "challenger")]

@@ -23,9 +23,6 @@ def concerning_call(role: Role, task_id: bytes, concern: str, takes: bool = Fals
     ``concern`` says why the call concerns this party; empty if it doesn't. Otherwise many would pay for the same call,
     and all but one for nothing. Only who ``takes`` the seat or the task calls for a round of one that nobody has taken:
     else parties would pay for round after round of what nobody can take.
-
-    Raises:
-        OperationalError: the node failed.
     """
     decision = public_call(role, task_id)
     if isinstance(decision, Wait) or (concern and (takes or not decision.for_takers)):
@@ -35,11 +32,7 @@ def concerning_call(role: Role, task_id: bytes, concern: str, takes: bool = Fals
 
 
 def public_call(role: Role, task_id: bytes) -> Decision:
-    """The next public call of a task, if it waits for no party.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The next public call of a task, if it waits for no party."""
     task = role.market.registry.task(task_id)
     if task.status is Status.NONE:
         return Wait(task_id, "there is no such task on this chain")
@@ -61,9 +54,6 @@ def exit_or_extension(role: Role, task_id: bytes, task: MarketTask) -> Action | 
     """The call that ends a wait in vain, or gives a verifier the time back that the beacon has taken.
 
     A seated party makes it before its own duty, which it can't fulfill while its rounds or the data are missing.
-
-    Raises:
-        OperationalError: the node failed.
     """
     found = expired_demand(role, task_id, task) or beacon_exit(role, task_id, task.status)
     if found is None and task.status is Status.VERIFYING and role.connection.now() <= task.deadline:

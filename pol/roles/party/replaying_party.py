@@ -82,7 +82,6 @@ class ReplayingParty(Role):
 
         Raises:
             ProtocolError: the evidence in the store is bad.
-            OperationalError: the node or the store failed.
         """
         start = self.proof(task_id).checkpoints[segment].state_root
         return self._traces.get((task_id, segment, start), lambda: self.execute(task_id, segment))
@@ -153,7 +152,6 @@ class ReplayingParty(Role):
 
         Raises:
             ProtocolError: the dispute is about no rerun of a second look of this task.
-            OperationalError: the node or the store failed.
         """
         challenges, verdicts = self.market.challenges, self.market.verdicts
         seating, charge = challenges.dispute(number).subject, challenges.charge(number)
@@ -288,11 +286,7 @@ class ReplayingParty(Role):
         return found
 
     def own_disputes(self, task_id: bytes) -> list[tuple[Matter, int]]:
-        """The disputes of this party that no game has ended, and for which a task waits.
-
-        Raises:
-            OperationalError: the node failed.
-        """
+        """The disputes of this party that no game has ended, and for which a task waits."""
         open_here = [(each.matter, each.number) for each in open_disputes(self) if each.task_id == task_id]
         waiting = {matter: self.market.courts[matter].desk.disputes(task_id) for matter, _ in open_here}
         return [(matter, number) for matter, number in open_here if number in waiting[matter]]

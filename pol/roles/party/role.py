@@ -141,7 +141,6 @@ class Role(Party):
 
         Raises:
             ProtocolError: the published task isn't the one that the terms name, too large, or too much work to check.
-            OperationalError: the node or the store failed.
         """
         task = self._tasks.pop(task_id, None)
         if task is None:
@@ -161,7 +160,6 @@ class Role(Party):
 
         Raises:
             ProtocolError: the policy doesn't trust the key, or the pin is of another step or other data.
-            OperationalError: the node or the store failed.
         """
         pin = self.market.proven_steps.pinned(task_id)
         if int(pin.verifier, 16) == 0 or (task_id, pin) in self._pins:
@@ -190,7 +188,6 @@ class Role(Party):
 
         Raises:
             ProtocolError: they break the policy; the message says which.
-            OperationalError: the node or the store failed.
         """
         self.policy.require(self.market.registry.terms(task_id))
         self.require_proofs(task_id)
@@ -238,11 +235,7 @@ class Role(Party):
         return ()
 
     def unsaid_until(self, task_id: bytes) -> int | None:
-        """The last second to publish a finding that this party still keeps secret; None if there is none.
-
-        Raises:
-            OperationalError: the node failed.
-        """
+        """The last second to publish a finding that this party still keeps secret; None if there is none."""
         return None
 
     def bring(self, number: int) -> None:

@@ -33,7 +33,6 @@ def needs_of(role: Role, task_id: bytes, bits: int) -> DisputeNeeds:
 
     Raises:
         ProtocolError: the task differs from its terms.
-        OperationalError: the node or the store failed.
     """
     if (task_id, bits) not in role.dispute_needs:
         task = role.task(task_id)
@@ -55,7 +54,6 @@ def require_defensible(role: Role, task_id: bytes, terms: Terms, game: DisputeGa
 
     Raises:
         ProtocolError: it can't, or the policy doesn't admit it; leave the task alone.
-        OperationalError: the node or the store failed.
     """
     role.policy.require_game(game, terms.clock)
     needs = needs_of(role, task_id, game.bits)
@@ -89,9 +87,6 @@ def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
 
     On a rollup the party asks for terms that survive a halt of the chain. One step is timed, unless its work units
     alone are too many.
-
-    Raises:
-        OperationalError: the node failed.
     """
     market = role.market
     game = market.objection_game if terms.is_exact else market.game
@@ -116,7 +111,6 @@ def require_seat(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
 
     Raises:
         ProtocolError: it can't, or the task can't be executed: leave the seat.
-        OperationalError: the node or the store failed.
     """
     needed = require_time(role, task_id, terms, verifies)
     require_schedule(role, task_id, Job(MARGIN * needed, window=terms.verification_window))
@@ -131,7 +125,6 @@ def require_log(role: Role, task_id: bytes, terms: Terms) -> None:
 
     Raises:
         ProtocolError: it can't, or the task can't be executed: leave the task alone.
-        OperationalError: the node or the store failed.
     """
     require_time_to_answer(role, task_id, terms)
     game = role.market.objection_game if terms.is_exact else role.market.counterclaim_game
@@ -144,7 +137,6 @@ def require_time_beside_others(role: Role, task_id: bytes, terms: Terms, verifie
 
     Raises:
         ProtocolError: they don't; leave the task alone.
-        OperationalError: the node or the store failed.
     """
     known = role.connection.once(("disputes", role), lambda: _disputes(role))
     others = [each for other, each in known.items() if other != task_id]

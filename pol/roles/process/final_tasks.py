@@ -13,11 +13,7 @@ OLD = 24 * 3600
 
 
 def final_tasks(role: Role, task_ids: Collection[bytes]) -> set[bytes]:
-    """The tasks whose end is final; of a task without an end, its submission.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The tasks whose end is final; of a task without an end, its submission."""
     if not task_ids:
         return set()
     registry, jackpot = role.market.registry, role.market.jackpot
@@ -29,7 +25,7 @@ def final_tasks(role: Role, task_ids: Collection[bytes]) -> set[bytes]:
 
 
 def final_ones(connection: Connection, ended: Mapping[bytes, int]) -> set[bytes]:
-    """Those of what has ended in some blocks whose block is final. Raises as `final_tasks`."""
+    """Those of what has ended in some blocks whose block is final."""
     finalized = connection.finalized()
     if finalized is not None:
         return {task_id for task_id, block in ended.items() if block <= finalized}

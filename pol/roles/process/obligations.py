@@ -25,9 +25,6 @@ def wait_for_duty(role: Role, task_id: bytes, needed: float, until: int) -> Wait
     """The wait for an obligation about another task, if ``needed`` seconds of work wouldn't end before it.
 
     ``until`` is the last useful second of the work.
-
-    Raises:
-        OperationalError: the node failed.
     """
     due = next_due(role, task_id)
     if due is None or role.connection.now() + MARGIN * needed <= due:
@@ -41,7 +38,6 @@ def require_nothing_due(role: Role, task_id: bytes, needed: float, until: int) -
 
     Raises:
         ProtocolError: an obligation is due before the work would end; the process decides again.
-        OperationalError: the node failed.
     """
     waits = wait_for_duty(role, task_id, needed, until)
     if waits is not None:
@@ -51,20 +47,13 @@ def require_nothing_due(role: Role, task_id: bytes, needed: float, until: int) -
 def reading_seconds(role: Role, task_id: bytes) -> float:
     """Seconds for which a look at a task, or work on it, may read from strangers' servers: half of those that are left
     until an obligation about another task, and a minute at least.
-
-    Raises:
-        OperationalError: the node failed.
     """
     due = next_due(role, task_id)
     return inf if due is None else max(MINUTE, (due - role.connection.now()) / 2)
 
 
 def next_due(role: Role, besides: bytes) -> int | None:
-    """The earliest deadline of all that this party owes, or may come to owe, about any other task.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The earliest deadline of all that this party owes, or may come to owe, about any other task."""
     with role.connection.cached():
         now = role.connection.now()
         unsaid = (role.unsaid_until(task_id) for task_id in role.examined() if task_id != besides)
@@ -81,11 +70,7 @@ def _dues_of_all(role: Role) -> dict[bytes, tuple[int, ...]]:
 
 
 def begun_tasks(role: Role) -> list[bytes]:
-    """The tasks that aren't closed and that this party has submitted, bid for, claimed or trained, by events alone.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The tasks that aren't closed and that this party has submitted, bid for, claimed or trained, by events alone."""
     market, own = role.market, role.wallet.address
     begun = [*market.registry.events("Seated", holder=own), *market.registry.events("Awarded", solver=own)]
     begun += [*market.seats.events("SeatClaimed", account=own), *market.registry.events("TaskSubmitted", submitter=own)]
@@ -154,11 +139,7 @@ def _seat(role: Role, task_id: bytes, task: MarketTask) -> Iterator[int]:
 
 
 def at_stake(role: Role, task_id: bytes) -> bool:
-    """Whether this party has stakes or duties in a task, or its tickets may be drawn to watch it.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """Whether this party has stakes or duties in a task, or its tickets may be drawn to watch it."""
     market, own = role.market, role.wallet.address
     task = market.registry.task(task_id)
     if own in {task.holder, task.solver, task.submitter}:
@@ -183,11 +164,7 @@ def at_stake(role: Role, task_id: bytes) -> bool:
 
 
 def has_bid(role: Role, task_id: bytes) -> bool:
-    """Whether this party may still win a task that takes bids: with a sealed bid, or as the one that leads.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """Whether this party may still win a task that takes bids: with a sealed bid, or as the one that leads."""
     auction, own = role.market.auction, role.wallet.address
     round_id = auction.last_round(role.market.registry.address, task_id)
     return auction.standing(round_id).leader == own or auction.has_bid(round_id, own)

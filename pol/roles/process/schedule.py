@@ -50,7 +50,6 @@ def require_schedule(role: Role, task_id: bytes, job: Job, pace: Callable[[bytes
 
     Raises:
         ProtocolError: some of it would be late; leave the task alone.
-        OperationalError: the node or the store failed.
     """
     step = pace or (lambda other: seconds_for(role, other, 1, inf))
     known = role.connection.once(

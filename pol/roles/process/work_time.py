@@ -43,7 +43,6 @@ def seconds_for(role: Role, task_id: bytes, steps: int, most: float) -> float:
 
     Raises:
         ProtocolError: the task differs from its terms, or can't be executed.
-        OperationalError: the node or the store failed.
     """
     task = role.task(task_id)
     least = steps * task.document.work / role.fastest
@@ -61,7 +60,6 @@ def timing_seconds(role: Role, task_id: bytes) -> float:
 
     Raises:
         ProtocolError: the task differs from its terms.
-        OperationalError: the node or the store failed.
     """
     guess = role.task(task_id).document.work / ORDINARY
     return guess if guess >= LONG else 2 * guess
@@ -72,7 +70,6 @@ def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
 
     Raises:
         ProtocolError: it can't, or the task can't be executed: leave the seat.
-        OperationalError: the node or the store failed.
     """
     duty = verdict_steps(terms) if verifies else profile_steps(terms)
     return _required(role, task_id, "verificationWindow", duty, terms.verification_window)
@@ -97,7 +94,6 @@ def require_time_to_answer(role: Role, task_id: bytes, terms: Terms) -> None:
 
     Raises:
         ProtocolError: it can't, or the task can't be executed: leave the task alone.
-        OperationalError: the node or the store failed.
     """
     if not terms.is_exact:
         _required(role, task_id, "challengeWindow", (2 + terms.looks) * terms.interval, terms.challenge_window)
@@ -107,9 +103,6 @@ def wait_for_time(role: Role, task_id: bytes, needed: Callable[[], float], until
     """The wait if work on a task takes too long, or an obligation is due before its end; None if it may begin.
 
     ``needed`` returns the seconds of the work, and may time a step; ``until`` is the last useful second of the work.
-
-    Raises:
-        OperationalError: the node or the store failed.
     """
     try:
         if task_id not in role.paces:
@@ -126,7 +119,6 @@ def require_time_to_look(role: Role, task_id: bytes, steps: int, until: int) -> 
 
     Raises:
         ProtocolError: they don't.
-        OperationalError: the node or the store failed.
     """
     left = until - role.connection.now()
     needed = seconds_for(role, task_id, 2 * steps, left)

@@ -50,9 +50,6 @@ class OwnClaims:
 
         A claim is demanded if it may be paid more than the demand costs, which is lost if the keeper enters it then;
         and behind the round of its receipt, within which an honest keeper enters it.
-
-        Raises:
-            OperationalError: the node failed.
         """
         kept, demands = role.kept, role.contracts.demands
         counted = role.contracts.shares.owned(role.plan_id, role.wallet.address).counted

@@ -33,7 +33,6 @@ class Course:
 
         Raises:
             Reverted: there is no such plan.
-            OperationalError: the node failed.
         """
         terms, shares = contracts.bonds.terms(plan_id), contracts.shares
         opened, last = int(shares.read("settlements", plan_id)), int(shares.read("openedAt", plan_id))
@@ -73,7 +72,6 @@ def pay_state(contracts: RoundContracts, plan_id: bytes, number: int, worker: Ch
 
     Raises:
         Reverted: there is no such plan.
-        OperationalError: the node failed.
     """
     shares, bond, now = contracts.shares, contracts.bonds.bond(plan_id, worker), contracts.shares.connection.now()
     course = Course.of(contracts, plan_id)

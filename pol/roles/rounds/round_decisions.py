@@ -38,11 +38,7 @@ _FAR = 1 << 64
 
 
 def next_of_rounds(role: RoundParty, plan_id: bytes) -> Decision:
-    """The next action of the party, or why it waits; what has failed comes behind what hasn't.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The next action of the party, or why it waits; what has failed comes behind what hasn't."""
     role.refresh()
     course = Course.of(role.contracts, plan_id)
     own = cache(partial(OwnClaims.of, role, course))  # what fails here hides no move and no answer

@@ -49,7 +49,6 @@ class RoundParty(Party):
     Raises:
         ProtocolError: plan or key aren't those of the registration; or something is missing that a demand or a dispute
             may ask for, and it has no stake yet. The message says what to do.
-        OperationalError: the node or the store failed.
     """
 
     def __init__(

@@ -55,9 +55,6 @@ def log_duties(role: Solver, task_id: bytes, task: MarketTask, proves: bool = Tr
     Moves and data come first, by their deadlines, then what ends a dispute, then contests. One decision compares one
     counterclaim with a replay at most: many may be open. With ``proves``, a proof is tried before the move that it
     spares, where there is time for both, and states are published again.
-
-    Raises:
-        OperationalError: the node failed.
     """
     duties = LogDuties()
     if task.status is Status.BIDDING:

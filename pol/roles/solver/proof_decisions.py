@@ -35,11 +35,7 @@ STEP_GAS, TIE_GAS, NUMBER_GAS, SETTLE_GAS = 300_000, 190_000, 6_000, 270_000
 
 
 def publish_decision(role: StepProver, task_id: bytes, task: MarketTask) -> Decision | None:
-    """The proofs of the next segment of this party's log that aren't in the store; None if none are missing.
-
-    Raises:
-        OperationalError: the node or the store failed.
-    """
+    """The proofs of the next segment of this party's log that aren't in the store; None if none are missing."""
     if not _is_asked(role, task_id, task):
         return None
     try:
@@ -60,11 +56,7 @@ def publish_decision(role: StepProver, task_id: bytes, task: MarketTask) -> Deci
 
 
 def objection_proof(role: StepProver, task_id: bytes, task: MarketTask, number: int) -> Action | None:
-    """What ends an objection to this party's log by proof, without a move; None where the game is better.
-
-    Raises:
-        OperationalError: the node or the store failed.
-    """
+    """What ends an objection to this party's log by proof, without a move; None where the game is better."""
     desk, game = role.market.objections, role.market.objection_game
     if not _answers(role, task_id, task) or not _is_open(desk.dispute(number).ending, game.winner(number)):
         return None
@@ -83,9 +75,6 @@ def challenge_proof(role: StepProver, task_id: bytes, task: MarketTask, number: 
     """What ends a challenge of a verdict by proof, if the verdict says something false about this party's log.
 
     A verdict that is right is its verifier's to defend.
-
-    Raises:
-        OperationalError: the node or the store failed.
     """
     desk, game, verdicts = role.market.challenges, role.market.game, role.market.verdicts
     if not _answers(role, task_id, task) or not _is_open(desk.dispute(number).ending, game.winner(number)):

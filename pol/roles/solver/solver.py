@@ -76,7 +76,6 @@ class Solver(StepProver):
 
         Raises:
             ProtocolError: it can't, or doesn't.
-            OperationalError: the node failed.
         """
         bid = self._bid(terms, discount_percent, promised)
         if not bid.price:
@@ -216,7 +215,6 @@ class Solver(StepProver):
         Raises:
             ProtocolError: it isn't a complete proof of this task, its log doesn't extend the posted roots, or the task
                 asks for an exact training and the proof says nothing of the kind.
-            OperationalError: the node or the store failed.
         """
         proof = learning_proof.load(self.store, digest, self.task(task_id))
         if self.market.registry.terms(task_id).is_exact and not proof.is_exact:

@@ -21,11 +21,7 @@ from pol.roles.solver.solver import Solver
 
 
 def next_of_solver(role: Solver, task_id: bytes) -> Decision:
-    """The next decision of a solver about a task.
-
-    Raises:
-        OperationalError: the node or the store failed.
-    """
+    """The next decision of a solver about a task."""
     task = role.market.registry.task(task_id)
     is_own = task.solver == role.wallet.address
     if task.status is Status.TRAINING and is_own:
@@ -126,11 +122,7 @@ def _lacking(role: Solver, task_id: bytes) -> Wait | None:
 
 
 def contest_bond(role: Solver, terms: Terms) -> int:
-    """The highest bond of a counterclaim about a log, and so of its contest, at the price of gas of now.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The highest bond of a counterclaim about a log, and so of its contest, at the price of gas of now."""
     objections, segments = role.market.objections, terms.steps // terms.interval
     price = segment_price(terms.maximum_price, segments, terms.verifier_fee, terms.draws)
     defense = price * (1 + terms.looks) + int(objections.read("price"))

@@ -78,11 +78,7 @@ class StepProver(LogDisputant):
             self._published.discard(key)
 
     def asks_for_proofs(self, task_id: bytes) -> bool:
-        """Whether the submitter of a task has pinned a verifier of exact proofs.
-
-        Raises:
-            OperationalError: the node failed.
-        """
+        """Whether the submitter of a task has pinned a verifier of exact proofs."""
         return self.market.proven_steps.pinned(task_id).is_pinned
 
     def provable(self, task_id: bytes) -> ProvableTask:
@@ -90,7 +86,6 @@ class StepProver(LogDisputant):
 
         Raises:
             ProtocolError: it has no key for the pinned verifier, or the policy doesn't trust the verifier.
-            OperationalError: the node or the store failed.
         """
         if task_id not in self._provable:
             trusted = self.policy.require_verifier(self.market.proven_steps.pinned(task_id).verifier)
@@ -159,7 +154,6 @@ class StepProver(LogDisputant):
 
         Raises:
             Reverted: a proof doesn't hold.
-            OperationalError: the node or the store failed.
         """
         desk, given, first = self.market.proven_steps, self.provable(task_id), proofs.steps[0].before
         begin = segment * len(proofs.steps)
@@ -176,11 +170,7 @@ class StepProver(LogDisputant):
         return self._roots(task_id, segment)[1]
 
     def missing_on_chain(self, task_id: bytes, segment: int) -> tuple[int, int]:
-        """Of a segment's steps and of its ends, how many aren't shown on chain.
-
-        Raises:
-            OperationalError: the node or the store failed.
-        """
+        """Of a segment's steps and of its ends, how many aren't shown on chain."""
         desk = self.market.proven_steps
         tied = [desk.tied(task_id, root) for root in self._roots(task_id, segment)]
         shown = desk.proved(task_id, segment, tied[0])[0] if any(tied[0]) else 0

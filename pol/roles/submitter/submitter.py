@@ -117,7 +117,6 @@ class Submitter(Role):
             ProtocolError: the terms miss the market's bounds; the message says which. Or they admit a distance, and
                 the step is a circuit's.
             UnsupportedError: they admit a distance, and an update jumps (docs/spec/profile.md, "Jumps").
-            OperationalError: the node failed.
         """
         if isinstance(step, NetworkStep) and offer.margin:
             raise ProtocolError(
@@ -167,7 +166,6 @@ class Submitter(Role):
                 or the verifier's circuit computes another step; nothing is published.
             UnsupportedError: an update jumps, or no profile of the task has thresholds, so that no solver could be
                 accepted; nothing is locked.
-            OperationalError: the node or the store failed.
         """
         task_source.require_steps(task_source.source_of(capture), capture.program, capture.names, offer.steps)
         require_distances(capture.program, capture.state, capture.names.slots)
@@ -231,11 +229,7 @@ class Submitter(Role):
         return pin_of(verifier, step.program, step.constants, offer.steps, self.trusted_network(verifier))
 
     def has_model(self, task_id: bytes) -> bool:
-        """Whether the trained state can be read. If so, it is kept in this party's folder, also after settlement.
-
-        Raises:
-            OperationalError: the node failed.
-        """
+        """Whether the trained state can be read. If so, it is kept in this party's folder, also after settlement."""
         key = (task_id, self.market.registry.task(task_id).began)
         if key in self._models:
             return True

@@ -17,11 +17,7 @@ DEMANDS = 4
 
 
 def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
-    """The next decision of a submitter about a task.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """The next decision of a submitter about a task."""
     task = role.market.registry.task(task_id)
     if task.submitter != role.wallet.address:
         return Wait(task_id, "this party isn't its submitter", final=True)

@@ -35,11 +35,7 @@ PARTS = 4
 
 
 def _decide(role: Verifier, task_id: bytes) -> Decision:
-    """The next decision of a verifier about a task.
-
-    Raises:
-        OperationalError: the node or the store failed.
-    """
+    """The next decision of a verifier about a task."""
     task = role.market.registry.task(task_id)
     said = role.market.settlement.unserved_by(task_id) if task.status is Status.COMMITTED else []
     empty = task.status in {Status.PROFILING, Status.COMMITTED} and not task.is_seated and len(said) < WORDS

@@ -11,20 +11,12 @@ from pol.roles.whistleblower.objector import Objector
 
 
 def untimely(role: Objector, task_id: bytes, steps: int, until: int) -> Wait | None:
-    """The wait if an examination wouldn't end in time, or not before another obligation.
-
-    Raises:
-        OperationalError: the node or the store failed.
-    """
+    """The wait if an examination wouldn't end in time, or not before another obligation."""
     return wait_for_time(role, task_id, lambda: require_time_to_look(role, task_id, steps, until), until)
 
 
 def reason_to_leave(role: Objector, task_id: bytes, terms: Terms, estimate: Estimate) -> str:
-    """Why this party doesn't look at a task, whose result is worth so much; empty if it does.
-
-    Raises:
-        OperationalError: the node or the store failed.
-    """
+    """Why this party doesn't look at a task, whose result is worth so much; empty if it does."""
     reason = role.strategy.refuses(estimate)
     if reason:
         return f"examining doesn't pay: {reason}"

@@ -21,9 +21,6 @@ def objection_decision(role: Objector, task_id: bytes, task: MarketTask) -> Deci
     """Object to a segment of a log, if one is false; None where this party can't object.
 
     Each look is a decision of its own, so that none delays a deadline.
-
-    Raises:
-        OperationalError: the node or the store failed.
     """
     objections, now, own = role.market.objections, role.connection.now(), role.wallet.address
     if not objections.is_open(task, now) or task.solver == own or objections.objected(task_id).fell:

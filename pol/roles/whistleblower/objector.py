@@ -67,7 +67,6 @@ class Objector(LogDisputant, SecondOpinion):
 
         Raises:
             ProtocolError: the published proof isn't the committed one.
-            OperationalError: the node or the store failed.
         """
         key = self._log_of(task_id)
         if key not in self._suspects:
@@ -146,7 +145,6 @@ class Objector(LogDisputant, SecondOpinion):
 
         Raises:
             ProtocolError: it may not; the message says why.
-            OperationalError: the node or the store failed.
         """
         task, desk = self.market.registry.task(task_id), self.market.objections
         committed = self.committed_segment(task_id, segment)

@@ -8,11 +8,7 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 
 
 def unpaid_errors(role: Whistleblower, task_id: bytes) -> list[tuple[int, int]]:
-    """Seatings of a closed task with an unpaid error that this party committed to, each with the index of the error.
-
-    Raises:
-        OperationalError: the node failed.
-    """
+    """Seatings of a closed task with an unpaid error that this party committed to, each with the index of the error."""
     jackpot, own = role.market.jackpot, role.wallet.address
     until, hidden = jackpot.catch_until(role.market.verdicts.closed_at(task_id)), dict[int, bytes]()
     if jackpot.reserved_of(task_id) and role.connection.now() <= until:

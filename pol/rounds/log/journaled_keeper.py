@@ -27,7 +27,6 @@ def require_keeper_journal(store: Store, plan: bytes, keeper: str) -> str:
 
     Raises:
         ProtocolError: the log is another key's, or has begun without the journal.
-        OperationalError: the store failed.
     """
     name = keeper_journal_name(plan)
     if store.holds(HEAD):

@@ -96,7 +96,6 @@ def read_journal(store: Store, plan: bytes, worker: str) -> KeptEntries:
 
     Raises:
         ProtocolError: the file is no journal, or that of another key or plan.
-        OperationalError: the store failed.
     """
     kept, name = KeptEntries(store), journal_name(plan, worker)
     if store.holds(name):

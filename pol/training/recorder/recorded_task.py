@@ -51,7 +51,6 @@ class RecordedTask:
 
         Raises:
             ProtocolError: the state isn't one of this task, or isn't its first one.
-            OperationalError: the store failed.
         """
         document, recorded = self.task.document, self._recorder.checkpoints
         index, rest = divmod(steps, document.interval)
@@ -84,7 +83,6 @@ class RecordedTask:
 
         Raises:
             ProtocolError: the training isn't finished.
-            OperationalError: the store failed.
         """
         done, segments = len(self._recorder.checkpoints) - 1, self.task.document.segments
         if done != segments:

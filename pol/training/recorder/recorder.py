@@ -61,7 +61,6 @@ class Recorder(RecordedTraining):
     Raises:
         UnsupportedError: an object that can't give its state.
         ProtocolError: options that exclude each other, or the store holds something else than a learning record.
-        OperationalError: the store failed.
     """
 
     def __init__(
@@ -124,7 +123,6 @@ class Recorder(RecordedTraining):
         Raises:
             ProtocolError: the record of another trainer, a checkpoint that doesn't fit the record, or an object that
                 doesn't restore the state that it gave.
-            OperationalError: the store failed.
         """
         if allow not in ("", OTHER_DATA):
             raise ProtocolError(f"resume(allow={allow!r}): give {OTHER_DATA!r} or nothing")
@@ -267,11 +265,7 @@ class Recorder(RecordedTraining):
                 raise self._not_restored(wrong)
 
     def flush(self) -> None:
-        """Wait until all checkpoints that were taken so far are stored; one that is due is taken at the next batch.
-
-        Raises:
-            OperationalError: the store failed.
-        """
+        """Wait until all checkpoints that were taken so far are stored; one that is due is taken at the next batch."""
         self._wait()
 
     def _finish(self) -> None:
@@ -304,7 +298,6 @@ class Recorder(RecordedTraining):
 
         Raises:
             ProtocolError: no task is recorded, or its training isn't finished.
-            OperationalError: the store failed.
         """
         if self._task is None:
             raise ProtocolError("only the training of a task has a learning proof: give the recorder the task=")
