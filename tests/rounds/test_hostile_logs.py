@@ -13,8 +13,9 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.rounds.auditing.claim_replay import findings_by_replay
 from pol.rounds.auditing.drawn_audit import audit
-from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.auditing.round_audit import Finding, Lie, claim_findings, findings_by_roots
 from pol.rounds.log.log_entries import Change, ClaimEntry, DeliveryEntry, MembershipEntry
+from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.log.rounds_log import LogHead, LogPiece
 from pol.rounds.plan.rounds_plan import RoundsPlan, SourceRule
 from pol.rounds.plan.source_rules import ClaimPlace, required_sources
@@ -65,6 +66,29 @@ def test_a_made_up_claim_blames_its_keeper_alone(training: TinyTraining) -> None
     for found in (audit(training.store), audit(training.store, is_all_roots=True)):
         assert blamed(list(found.findings)) == {(Lie.SIGNATURE, COORDINATOR.name)}
     assert all(entry.worker != key(0).name or entry.claim.phase for entry in training.read().claims.values())
+
+
+def test_what_was_right_is_not_looked_at_again_and_hides_no_later_lie(
+    training: TinyTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A party looks at each new head; a second claim for a place, or a copy that nobody signed, is a lie."""
+    known, honest = set[bytes](), made(training, 0, 0)
+    training.publish()
+    assert not list(findings_by_roots(training.read(), known=known))
+    assert {entry.claim.digest for entry in training.read().claims.values()} < known
+    training.entries.append(replace(honest, signature=key(1).sign(honest.claim.digest)))
+    training.entries.append(signed(honest, 0, end=b"\x01" * 32))
+    training.publish()
+    looked = list[ClaimEntry]()
+
+    def seen(rounds: LoggedRounds, entry: ClaimEntry) -> list[Finding]:
+        looked.append(entry)
+        return claim_findings(rounds, entry)
+
+    monkeypatch.setattr("pol.rounds.auditing.round_audit.claim_findings", seen)
+    expected = {(Lie.SIGNATURE, COORDINATOR.name), (Lie.EQUIVOCATION, key(0).name)}
+    assert blamed(list(findings_by_roots(training.read(), known=known))) == expected
+    assert len(looked) == 1
 
 
 def test_a_claim_of_another_training_is_no_equivocation(training: TinyTraining) -> None:

@@ -35,9 +35,9 @@ def next_of_submitter(role: Submitter, task_id: bytes) -> Decision:
 
 def _has_model(role: Submitter, task_id: bytes, task: MarketTask) -> bool:
     """As `Submitter.has_model`; a server that trickles leaves time to demand the model before it is paid for."""
-    most = role.market.registry.terms(task_id).challenge_window / 4
-    if task.status is Status.CONTESTED:
-        most = min(most, (task.deadline - role.connection.now()) / 2)
+    most, left = role.market.registry.terms(task_id).challenge_window / 4, task.deadline - role.connection.now()
+    if task.status is Status.CONTESTED and left >= 0:
+        most = min(most, left / 2)
     with within(most):
         return role.has_model(task_id)
 

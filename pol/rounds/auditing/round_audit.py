@@ -5,7 +5,7 @@ docs/spec/rounds.md, "Claim": a claim is false by its roots, or by its execution
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -72,7 +72,7 @@ def findings_by_roots(
     yield from _roster_findings(rounds, first, known)
     held = [receipt for receipt in receipts if is_signed(receipt)]  # anybody can make one up
     for entry in [*rounds.entries, *held]:
-        if isinstance(entry, RosterEntry):
+        if isinstance(entry, RosterEntry) or (isinstance(entry, ClaimEntry) and _is_known(rounds, entry, known)):
             continue
         said = entry.claim if isinstance(entry, ClaimEntry) else entry
         round_ = said.round
@@ -85,15 +85,13 @@ def findings_by_roots(
             yield Finding(Lie.SIGNATURE, coordinator, round_, "log", "has an entry that its author hasn't signed")
             continue
         if isinstance(entry, ClaimEntry) and rounds.claims.get(entry.claim.digest, entry) == entry:
-            if (digest := entry.claim.digest) in known:
-                continue
             try:
                 found = claim_findings(rounds, entry)
-                known.update(() if found else (digest,))
+                known.update(() if found else (entry.claim.digest,))
                 yield from found
             except OperationalError as error:
                 name = rounds.plan.phase_name(entry.claim.phase)
-                yield Finding(Lie.WITHHELD, entry.worker, round_, name, str(error), digest)
+                yield Finding(Lie.WITHHELD, entry.worker, round_, name, str(error), entry.claim.digest)
         if isinstance(entry, DeliveryEntry) and entry.claim in rounds.claims:
             if entry.receiver == coordinator and (problem := _broken_promise(rounds, entry)):
                 yield Finding(Lie.OMISSION, coordinator, round_, "roster", problem, entry.claim)
@@ -104,6 +102,11 @@ def findings_by_roots(
             lie = Lie.OMISSION if is_keeper else Lie.WITHHELD
             yield Finding(lie, entry.receiver, round_, "log", problem, entry.claim)
     yield from _arrival_findings(rounds, first, last, held)
+
+
+def _is_known(rounds: LoggedRounds, entry: ClaimEntry, known: Collection[bytes]) -> bool:
+    """Whether this is the first entry of a claim that was right before; others may have another signature."""
+    return entry.claim.digest in known and rounds.claims.get(entry.claim.digest) is entry
 
 
 def _broken_promise(rounds: LoggedRounds, receipt: DeliveryEntry) -> str:

@@ -159,7 +159,12 @@ contract AnswersTest is RoundsBase {
         uint256 snapshot = vm.snapshotState();
         _showUnstaked(shown, logged);
         vm.revertToState(snapshot);
+        logged.index = 0;
+        vm.expectRevert(TimedDemands.NotLogged.selector);
         demands.answerRosterEntry(d, 0, document, logged);
+        logged.index = 1;
+        demands.answerRosterEntry(d, 0, document, logged);
+        vm.assertEq(vault.free(_party(KEEPER)), BROUGHT - 2 * STAKE + 2 * bond);
         vm.revertToState(snapshot);
         _pass(1 days + 1);
         demands.expire(d);
@@ -385,6 +390,16 @@ contract AnswersTest is RoundsBase {
         vm.prank(_party(WORKER));
         bonds.join(id);
         vm.assertEq(bonds.bond(id, _party(WORKER)).entries, 0);
+    }
+
+    /// @notice Who was slashed has gone as well, and the keeper earns the bond for its word.
+    function test_the_length_is_said_of_a_slashed_worker() public {
+        _show(_party(2), _twoClaims(WORKER, 0));
+        uint256 before = vault.free(_party(KEEPER));
+        RoundDemand memory d = _demandLength();
+        _tell(d, 7);
+        vm.assertEq(bonds.bond(id, _party(WORKER)).entries, 7);
+        vm.assertEq(vault.free(_party(KEEPER)) - before, d.bond);
     }
 
     /// @notice A head over nothing, which every log extends, was no word at all: each demand paid the keeper for one.
