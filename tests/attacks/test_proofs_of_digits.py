@@ -1,6 +1,6 @@
 """A proof over the digits task: honest training passes with room to spare, damaged or missing evidence is told apart.
 
-That other training is rejected is tested by the battery (test_families.py).
+That other training is rejected is tested by the battery (test_battery.py).
 """
 
 from dataclasses import replace

@@ -7,7 +7,7 @@ import pytest
 
 import chosen_rows
 from attack_tasks import MLP, SEGMENTS, WIDE, findings, looked, target
-from lab.attacks import kink_ladder, looked_segments
+from lab.attacks import looked_segments
 from lab.attacks.attack_target import numbers
 from lab.attacks.looked_segments import OWN_LOOKS, bearable
 from lab.attacks.verification_outcome import Findings, limits
@@ -126,15 +126,15 @@ def test_thirteen_bits_need_no_explanation() -> None:
 def test_a_nudge_brings_one_input_to_zero() -> None:
     goal = target(*MLP)
     state, step = goal.honest[3], 3 * goal.interval
-    kink = kink_ladder.best(goal, state, step, 1e-2)
+    kink = looked_segments.best(goal, state, step, 1e-2)
     assert kink is not None
-    moved = kink_ladder.added(state, kink.nudge)
+    moved = looked_segments.added(state, kink.nudge)
     names = goal.task.names.slots
     weight, bias = (numbers(moved[names.index(f"hidden.{name}")]) for name in ("weight", "bias"))
     inputs = goal.batch(step)[0].numpy() @ weight.T + bias
     assert np.abs(inputs[:, kink.unit]).min() < 1e-6
     assert sum(float((part**2).sum()) for part in kink.nudge.values()) ** 0.5 <= 1e-2
-    assert kink_ladder.best(goal, state, step, 0.0) is None
+    assert looked_segments.best(goal, state, step, 0.0) is None
 
 
 def test_each_segment_of_the_ladder_begins_at_a_kink() -> None:
@@ -150,4 +150,4 @@ def test_each_segment_of_the_ladder_begins_at_a_kink() -> None:
 
 def test_every_attack_of_both_families_is_covered() -> None:
     assert {attack.name for attack in looked_segments.ATTACKS} == set(LOOKED)
-    assert {attack.name for attack in kink_ladder.ATTACKS} == set(LADDERS)
+    assert {attack.name for attack in looked_segments.LADDERS} == set(LADDERS)

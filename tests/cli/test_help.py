@@ -1,19 +1,28 @@
-"""What ``pol --help`` and every verb's ``--help`` show: groups, one line each, examples that parse, fast."""
+"""What ``pol --help`` and every verb's ``--help`` show: groups, one line each, examples that parse, fast.
 
+The tab key; and exit codes of output that can't be written, or that nobody reads (others: test_misuse.py).
+"""
+
+import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import click
 import pytest
+import torch
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from safetensors.torch import save_file
 
 from cli_runner import Said, all_commands, pol
-from pol.cli.commands import GROUPS, VERBS
+from pol.cli.commands import GROUPS, VERBS, commands
 from pol.cli.incentives.econ import OF_A_CHECKOUT
+from pol.cli.main import EXIT_OPERATIONAL, EXIT_UNREAD, EXIT_USAGE
 from pol.cli.market import explain
 
 COLUMNS = 80
@@ -160,3 +169,73 @@ def test_every_verb_that_prints_facts_prints_them_as_json_too() -> None:
         if not isinstance(command, click.Group) and "--json" not in {o for p in command.params for o in p.opts}
     }
     assert without == {("completion",)}, "its output is a script"
+
+
+POL = Path(sys.executable).parent / "pol"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_for_each_shell(shell: str) -> None:
+    assert pol("completion", shell) == Said(0, match="_POL_COMPLETE")
+
+
+def test_another_shell() -> None:
+    assert pol("completion", "cmd") == Said(2, match="bash")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [("pol expl", {"explain", "explore"}), ("pol run verifier --fee", {"--fee-cap"})]
+)
+def test_bash_completes(words: str, expected: set[str]) -> None:
+    asked = {"_POL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    said = CliRunner().invoke(commands, env=asked, prog_name="pol")
+    assert said.exit_code == 0
+    assert {line.split(",")[1] for line in said.stdout.splitlines()} == expected
+
+
+def test_bash_itself(tmp_path: Path) -> None:
+    """The script is sourced, and the function that it defines fills in what bash then offers."""
+    program = f"""
+    eval "$({POL} completion bash)"
+    COMP_WORDS=(pol mon); COMP_CWORD=1
+    PATH={POL.parent}:$PATH
+    _pol_completion pol
+    echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split() == ["monitor"]
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize("verb", ["commit", "no such verb"])
+def test_a_full_disk_takes_no_output(verb: str, json: tuple[str, ...], tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = _process(verb, *json, stdout=full, folder=tmp_path)
+    said = "no such verb" if verb != "commit" and not json else "can't write the output: No space left on device"
+    assert done.returncode == (EXIT_USAGE if verb != "commit" and not json else EXIT_OPERATIONAL), done.stderr
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)], ids=["table", "json"])
+def test_output_that_nobody_reads_ends_quietly(json: tuple[str, ...], tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        done = _process("commit", *json, stdout=pipe, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (EXIT_UNREAD, "")
+
+
+def test_words_that_cannot_be_written_change_no_code(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pol.cli.main", "commit", tmp_path / "none"], stderr=full, check=False
+        )
+    assert done.returncode == EXIT_OPERATIONAL
+
+
+def _process(verb: str, *options: str, stdout: IO[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command about a model whose table is longer than any buffer."""
+    save_file({f"layer.{number}": torch.zeros(1) for number in range(200)}, folder / "model.safetensors")
+    line = [sys.executable, "-m", "pol.cli.main", verb, folder / "model.safetensors", *options]
+    return subprocess.run(line, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)

@@ -13,7 +13,7 @@ import pytest
 
 import toy_program
 from dispute_harness import sides
-from lab.benchmarks import move_preparation
+from lab.benchmarks import whole_dispute
 from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Words
 from pol.demo.lying_players import LyingTrace, draw_lie
@@ -35,13 +35,13 @@ SIDES = [Side.ASSERTER, Side.CHALLENGER]
 
 
 def honest_trace(terms: int) -> SegmentTrace:
-    program, constants = move_preparation.program(terms), move_preparation.constants(terms)
+    program, constants = whole_dispute.fold_program(terms), whole_dispute.fold_constants(terms)
     return SegmentTrace(program, constants, CpuExecutor(program, constants), [np.zeros((), np.uint32)], 0, 1)
 
 
 def played(honest: SegmentTrace, side: Side) -> Match:
     """A dispute from the fold's first boundaries down to one term, which the honest party wins."""
-    match, _ = move_preparation.disputed(honest, side)
+    match, _ = whole_dispute.fold_dispute(honest, side)
     assert match.winner is side.other, match.detail
     return match
 

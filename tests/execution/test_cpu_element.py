@@ -8,8 +8,7 @@ from test_cpu_row_groups import words
 
 import chosen_rows
 import instruction_sets
-from lab.kernels.drawn_descriptors import DescriptorDraw
-from lab.kernels.drawn_forms import PRODUCTS, SUMS, FormDraw
+from lab.kernels.drawn_forms import PRODUCTS, SUMS, DescriptorDraw, FormDraw
 from lab.kernels.hostile_nodes import STEPS, Hostile
 from lab.kernels.operation_nodes import convolution, matmul, table_gradient
 from pol.arithmetic.functions import exp

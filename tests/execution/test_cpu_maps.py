@@ -5,7 +5,7 @@ import itertools
 import pytest
 from test_cpu_nodes import check
 
-from lab.kernels.drawn_descriptors import DescriptorDraw
+from lab.kernels.drawn_forms import DescriptorDraw
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import instruction_sets
-from lab.kernels.drawn_descriptors import DescriptorDraw
+from lab.kernels.drawn_forms import DescriptorDraw
 from lab.kernels.operation_nodes import FFMA, convolution, matmul, table_gradient
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram

@@ -7,8 +7,7 @@ from test_cpu_row_groups import by_rows, words
 from torch import Tensor
 
 import instruction_sets
-from lab.benchmarks.operation_calls import Call
-from lab.benchmarks.operation_speed import program_of
+from lab.benchmarks.operation_speed import Call, program_of
 from pol.execution.cpu import CpuExecutor
 from pol.execution.reference import ReferenceExecutor
 

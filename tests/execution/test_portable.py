@@ -11,7 +11,7 @@ from test_cpu_primitives import map_of, single
 import toy_program
 from lab.arithmetic.adversarial_words import arguments, cases
 from lab.benchmarks.training_bits import MODELS, instruction_set
-from lab.kernels.drawn_descriptors import DescriptorDraw
+from lab.kernels.drawn_forms import DescriptorDraw
 from lab.kernels.operation_nodes import matmul
 from pol.arithmetic.functions import CATALOGUE
 from pol.arithmetic.primitives import Op, Words

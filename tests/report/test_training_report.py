@@ -1,7 +1,15 @@
-"""`pol report TRAINING`: a record, a proof in a store, a training in rounds; `pol audit --report`; clear errors."""
+"""`pol report TRAINING`: a record, a proof in a store, a training in rounds; `pol audit --report`; clear errors.
+
+`pol explore --training`: rounds and workers while they run, with no chain.
+"""
 
 import json
 import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +21,8 @@ from cli_runner import Said, pol
 from lab.rounds.claim_dispute import walked
 from lab.rounds.tiny_training import LIAR, TinyTraining, key, lying_run
 from pol import Recorder, Store
+from pol.chain.desks.market import Matter
+from pol.cli.market.explore import Explorer
 from pol.execution.cpu import CpuExecutor
 from pol.rounds import audit
 from pol.training.task.learning_proof import decode
@@ -148,3 +158,58 @@ def test_a_dispute_of_other_rounds_is_refused(run: Path, tmp_path: Path) -> None
     (tmp_path / "dispute.json").write_text(json.dumps(record.to_dict() | {"ended_by": "proof"}))
     said = pol("audit", tmp_path, "--report", tmp_path / "page.html")
     assert said == Said(1, match="the dispute beside these rounds is about no claim of them")
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> TinyTraining:
+    found = TinyTraining.of(Store(f"file://{tmp_path_factory.mktemp('run')}/store"))
+    found.play(0, (0, 1))
+    found.publish(0)
+    return found
+
+
+@pytest.fixture(scope="module")
+def site(training: TinyTraining) -> Iterator[str]:
+    url = training.store.url
+    command = [sys.executable, "-m", "pol.cli.main", "explore", "--training", url, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.terminate()
+        assert process.wait() == 130
+
+
+def get(url: str) -> str:
+    with urllib.request.urlopen(url) as response:
+        return str(response.read().decode())
+
+
+def test_rounds_and_workers_as_they_come(training: TinyTraining, site: str) -> None:
+    page = get(site)
+    assert 'href="/training/0"' in page
+    assert "no execution was repeated yet" in page
+    assert "1 of " in get(site + "training/0")
+    training.play(1, (0, 1, 2))
+    training.publish(1)
+    page = get(site + "training/0")
+    assert "2 of " in page
+    assert "worker 2, round 1: 2 claims, 0 replayed" in page
+    assert "worker 2 isn&#x27;t in round 0" in page
+    for path in ("training/1", "nothing"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            get(site + path)
+
+
+def test_disputes_of_every_matter_have_an_address() -> None:
+    """Each game numbers its disputes from 1, so the address has the matter."""
+    resources = Explorer(None, 1.0, frozenset()).application().router.resources()
+    (pattern,) = (found.get_info()["pattern"] for found in resources if found.canonical == "/dispute/{key}")
+    for matter in Matter:
+        assert pattern.fullmatch(f"/dispute/{matter}-12"), matter
+    assert pattern.fullmatch("/dispute/12")
+    assert not pattern.fullmatch("/dispute/other-12")
+
+
+def test_something_has_to_be_shown(tmp_path: Path) -> None:
+    assert pol("explore") == Said(2, match="name what to show")
+    assert pol("explore", "--training", tmp_path) == Said(3, match="there is no training in rounds")

@@ -6,12 +6,10 @@ A file says what it needs in constants: `MARKET_RULES`, `GAME_RULES`, and who ha
 from collections.abc import Iterator
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower
 from role_market import EXACT, SELDOM, Town, lent_town, restored, until_proof
 
 from pol.chain.deployment_rules import RULES
-from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from shared_chain import SharedChain
 
 EVERYBODY = ((Verifier, "v"), (Solver, "t"), (Whistleblower, "w"), (Whistleblower, "x"))

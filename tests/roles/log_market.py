@@ -6,6 +6,7 @@ from functools import cache, cached_property
 from random import Random
 
 import torch
+from all_parties import Solver, Verifier, Whistleblower
 from role_market import OFFER, Town, awarded, profiled, seated_with_duty
 
 from node_snapshots import until_true
@@ -19,11 +20,8 @@ from pol.graph.tensor_type import DType
 from pol.roles.party.decisions import Decision
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
-from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import GWEI, Offer, Submitter
-from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.objector import FalseSegment
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.replay.canonical_replay import replay_end

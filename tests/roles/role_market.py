@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower
 
 from hostile_players import LyingSums
 from node_snapshots import unchanged, until_true
@@ -35,10 +36,7 @@ from pol.roles.party.dispute_session import DisputeSession
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, LoggedDecision
-from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.verification.profile.profile_document import Profile

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from all_parties import FalseClaim, Verifier, Whistleblower
 from role_market import SumSeer, Town, fought, lied, only_claim, settle, stated, verified
 
 from misbehaving_nodes import Pass, gateway
@@ -18,8 +19,6 @@ from pol.chain.node.connection import Connection
 from pol.chain.node.event_cache import ReadEvent
 from pol.errors import OperationalError
 from pol.roles.monitor.read_only_monitor import Monitor, MonitorReading
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 
 pytestmark = pytest.mark.long
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import role_market
+from all_parties import Solver, Verifier, next_of_solver
 from proven_town import EXACT, ProvenTown
 from role_market import Town, awarded, captured, waits
 
@@ -17,10 +18,7 @@ from pol.errors import ProtocolError
 from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN, TrustedKey
 from pol.roles.party.proof_pins import pin_of
-from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter, terms_of
-from pol.roles.verifier.verifier import Verifier
 from pol.training.task import published_task
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_source import TaskStep

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 import role_market
+from all_parties import Solver, Verifier, Whistleblower
 from role_market import Town
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party import data_availability
 from pol.roles.party.policy import Policy
-from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.learning_proof import load_checkpoint
 from pol.verification.verdict.verdict import Outcome
 

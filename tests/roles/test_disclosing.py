@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
+from all_parties import Verifier, next_of_verifier
 from role_market import OFTEN, Town, done, seated_with_duty
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import OperationalError
 from pol.roles.party.decisions import Mode
 from pol.roles.process.party_process import Process
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
 
 MARKET_RULES, JOINED = OFTEN, ((Verifier, "v"),)
 

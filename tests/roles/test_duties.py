@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower
 from role_market import OFTEN, WATCHED, Town, acts, gain, profiled, seated_with_duty, settle, submitted, verified
 
 from lab.incentives.auction_rules import forfeited
@@ -13,10 +14,7 @@ from pol.errors import ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.public_calls import public_call
 from pol.roles.party.role import Role
-from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.paid_reports import report_leak
-from pol.roles.whistleblower.whistleblower import Whistleblower
 
 MARKET_RULES, JOINED = OFTEN, (*WATCHED, (Verifier, "late"))
 SECOND = 2

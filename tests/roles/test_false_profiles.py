@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower
 from role_market import OFFER, Town, awarded, conclude, gain, seated, settle, submitted, verified
 
 from hostile_players import LyingSums
@@ -19,9 +20,6 @@ from pol.graph.step_program import Component
 from pol.incentives.payouts import bond_after
 from pol.roles.party.dispute_session import DisputeSession
 from pol.roles.party.profile_evidence import ProfileEvidence
-from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 from pol.verification.profile.profile_claim import ProfileClaim

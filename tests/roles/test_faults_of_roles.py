@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from all_parties import Solver, Submitter, Verifier, Whistleblower, next_of_submitter, next_of_verifier
 from eth_account import Account
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
 from anvil_node import anvil_node
-from lab.benchmarks.killed_processes import KINDS
-from lab.benchmarks.market_processes import Arena, key, live, party
+from lab.benchmarks.market_processes import KINDS, Arena, key, live, party
 from lab.benchmarks.role_drills import OFFER, again, small
 from misbehaving_nodes import Gateway, Manner, Pass, gateway, honest
 from node_snapshots import order, unchanged
@@ -34,12 +34,6 @@ from pol.roles.party.role import Role
 from pol.roles.process.decision_log import DecisionLog
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.process.process_loop import ProcessLoop
-from pol.roles.solver.solver import Solver
-from pol.roles.submitter.submitter import Submitter
-from pol.roles.submitter.submitter_decisions import next_of_submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 
 pytestmark = pytest.mark.long
 

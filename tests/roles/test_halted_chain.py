@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower, next_of_solver, next_of_submitter, next_of_verifier
 from log_market import EXACT, Seer, honest, not_drawn
 from role_market import Town, acts, captured, gain
 
@@ -23,13 +24,7 @@ from pol.errors import ProtocolError
 from pol.roles.party.decisions import Decision
 from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.process.party_process import DecisionResult, Process
-from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import Offer, Submitter
-from pol.roles.submitter.submitter_decisions import next_of_submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 pytestmark = pytest.mark.long

@@ -3,17 +3,12 @@
 from collections.abc import Mapping
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower, next_of_solver, next_of_submitter, next_of_verifier
 from odd_tasks import HUGE_TASKS, TASKS, Desk, Odd
 from role_market import Town, lent_town
 
 from pol.roles.party.decisions import Mode
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
-from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.submitter.submitter_decisions import next_of_submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from shared_chain import SharedChain
 

@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from all_parties import FalseClaim, Solver, Verifier, Whistleblower
 from role_market import INTERVAL, OFFER, Town, awarded, profiled, settle, stated, submitted, verified
 
 from hostile_players import LyingSums
@@ -16,9 +17,6 @@ from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.position import Side
 from pol.execution.cpu import CpuExecutor
-from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.verdict import Outcome, Verdict

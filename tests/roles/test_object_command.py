@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from all_parties import Solver, Whistleblower
 from log_market import EXACT, INTERVAL, JUMP, TOLERANT, Hidden, honest, jumped, leave, long_capture, not_drawn, sitting
 from role_market import Town, awarded
 
@@ -14,9 +15,7 @@ from pol.cli.market import object as object_command
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
-from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
-from pol.roles.whistleblower.whistleblower import Whistleblower
 
 pytestmark = pytest.mark.long
 

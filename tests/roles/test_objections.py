@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from all_parties import Submitter, Verifier, Whistleblower, next_of_solver, next_of_whistleblower
 from log_market import (
     EXACT,
     INTERVAL,
@@ -38,11 +39,6 @@ from pol.incentives.payouts import objector_reward, slashable
 from pol.roles.party.log_decisions import objection_call
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver, train_canonically
-from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.submitter.submitter import Submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 

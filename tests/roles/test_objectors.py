@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from all_parties import Solver, Whistleblower, next_of_verifier, next_of_whistleblower
 from log_market import EXACT, INTERVAL, JUMP, Hidden, Seer, honest, jumped, leave, not_drawn, run, sitting
 from role_market import Town, acts, disclosed, waits
 from test_objections import LyingSolver, wrong_bit
@@ -23,11 +24,7 @@ from pol.roles.party.decisions import Action
 from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.process import attention
 from pol.roles.process.party_process import DecisionResult, Process
-from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.objector import FalseSegment, UnseenSegment
-from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 pytestmark = pytest.mark.long
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from all_parties import Solver, Submitter, Verifier, Whistleblower, next_of_solver, next_of_verifier
 from role_market import OFFER, Town, captured
 from torch import nn
 
@@ -18,12 +19,6 @@ from pol.graph.capture import Capture, capture
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.role import require_terms
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
-from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.submitter.submitter import Submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.storage.store import Store
 from pol.training.task import published_task

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower, next_of_whistleblower
 from log_market import run
 from role_market import Town, disclosed, done, lied, seated_with_duty
 from test_watching import AT_ANY_PRICE
@@ -21,10 +22,6 @@ from pol.chain.node.connection import Connection
 from pol.chain.rpc.rpc_methods import pinned
 from pol.errors import OperationalError
 from pol.roles.process.party_process import LoggedDecision, Process
-from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 pytestmark = pytest.mark.long
 

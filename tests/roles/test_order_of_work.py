@@ -1,6 +1,7 @@
 """A turn begins with the clocks that run against a party, and no other task delays them."""
 
 import pytest
+from all_parties import Solver, Submitter, next_of_solver, next_of_whistleblower
 from log_market import EXACT, Seer, honest, long_capture, not_drawn
 from role_market import Town, acts
 
@@ -11,10 +12,6 @@ from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import OpenDispute, open_disputes
 from pol.roles.process.party_process import DecisionResult, Process
-from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.submitter.submitter import Submitter
-from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 
 class Slow:

@@ -1,14 +1,13 @@
 """A solver with a loop of its own: drawn weights, the recorder beside stock PyTorch, and the market pays."""
 
+from all_parties import Solver, Verifier
 from role_market import Town, awarded, gain, profiled, settle, verified
 
 from pol import Recorder
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.demo import digits
 from pol.graph.capture import capture, capture_initialization
-from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
-from pol.roles.verifier.verifier import Verifier
 from pol.training.task import initialization
 from pol.training.task.task_randomness import TaskRandomness
 from pol.training.task.task_start import TaskStart

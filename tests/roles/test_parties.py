@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from all_parties import FalseClaim, Solver, Submitter, Verifier, Whistleblower
 from role_market import (
     OFFER,
     SELDOM,
@@ -33,10 +34,6 @@ from pol.dispute.play.honest_players import SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.payouts import bond_after
-from pol.roles.solver.solver import Solver
-from pol.roles.submitter.submitter import Submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 
 TREASURY_OF_PRICE = 50
 """Basis points that the treasury gets beside the price (contracts/market/Split.sol)."""

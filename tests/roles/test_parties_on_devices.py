@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from all_parties import Verifier, Whistleblower
 from role_market import STEPS, Town, awarded, conclude, seated, settle, submitted, verified
 
 import small_task
@@ -14,8 +15,6 @@ from pol.execution.device.open_device import executors_on
 from pol.roles.party.attentive_executors import AttentiveDevice
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver, train_canonically
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_recorder import TaskRecorder
 

@@ -4,16 +4,13 @@ from dataclasses import replace
 from math import inf
 
 import pytest
+from all_parties import Solver, Verifier, next_of_verifier, next_of_whistleblower
 from role_market import EXACT, OFTEN, Town, awarded, disclosed, done, gain, seated_with_duty, submitted
 from test_watching import paid, played, watching
 
 from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.roles.process.party_process import Process
-from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.verification.verdict.verdict import Verdict
 
 MARKET_RULES, JOINED = OFTEN, ()

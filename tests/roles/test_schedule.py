@@ -7,6 +7,7 @@ from math import inf
 from random import Random
 
 import pytest
+from all_parties import Solver, Submitter, Verifier, next_of_solver, next_of_submitter, next_of_verifier
 from hypothesis import given
 from hypothesis import strategies as st
 from role_market import EXACT, OFFER, Town, acts, disclosed, seated_with_duty, submitted, until_proof, waits
@@ -21,12 +22,6 @@ from pol.roles.party.attentive_executors import attentive
 from pol.roles.process import attention, schedule
 from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.schedule import Job, late_job
-from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.submitter.submitter import Submitter
-from pol.roles.submitter.submitter_decisions import next_of_submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
 
 jobs = st.lists(st.builds(Job, st.integers(0, 9), st.integers(0, 20)), max_size=5)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from all_parties import Submitter, Verifier, Whistleblower, next_of_submitter, next_of_verifier, next_of_whistleblower
 from role_market import OFFER, Town, disclosed, done, open_claims, seated, seated_with_duty, until_proof
 
 from pol.chain.desks.task_registry import Status, TaskOutcome
@@ -14,12 +15,6 @@ from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Mode
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
-from pol.roles.submitter.submitter import Submitter
-from pol.roles.submitter.submitter_decisions import next_of_submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 pytestmark = pytest.mark.long
 

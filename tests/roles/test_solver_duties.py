@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower
 from log_market import EXACT, SEGMENTS, TOLERANT, Accuser, Seer, honest, jumped, leave, long_capture, sitting
 from role_market import OFFER, Town, acts, awarded, disclosed, gain, profiled, settle, submitted, waits
 
@@ -21,12 +22,9 @@ from pol.roles.party.role import Role
 from pol.roles.process import attention
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.solver.log_duties import fulfill
-from pol.roles.solver.solver import Solver
 from pol.roles.solver.solver_decisions import contest_bond, next_of_solver
 from pol.roles.submitter.submitter import GWEI, Offer, Submitter
-from pol.roles.verifier.verifier import Verifier
 from pol.roles.whistleblower.objector import FalseSegment
-from pol.roles.whistleblower.whistleblower import Whistleblower
 
 pytestmark = pytest.mark.long
 

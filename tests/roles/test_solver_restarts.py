@@ -1,15 +1,13 @@
 """A solver that is killed while it trains goes on from what it has posted, and posts nothing twice."""
 
 import pytest
+from all_parties import Solver, Verifier, next_of_solver
 from role_market import Town, acts, awarded, profiled, submitted, waits
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import EvidenceError
 from pol.execution.stock_torch import torch_executor
-from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.submitter.submitter import TOLERANT, Offer
-from pol.roles.verifier.verifier import Verifier
 
 pytestmark = pytest.mark.long
 

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower, next_of_solver
 from log_market import Seer, run
 from proven_town import INTERVAL, SEGMENTS, ProvenTown
 from role_market import Town, acts, disclosed, gain, restored, seated_with_duty, waits
@@ -29,11 +30,7 @@ from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver import proof_decisions, step_prover
 from pol.roles.solver.log_duties import fulfill
-from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
 from pol.roles.solver.step_prover import proofs_name
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.training.task.task_document import LoadedTask
 from pol.zk.circuits import load_circuit
 from pol.zk.exact import exact_prover

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import astuple, replace
 
 import pytest
+from all_parties import FalseClaim, Solver, Verifier, Whistleblower
 from eth_typing import ChecksumAddress
 from role_market import (
     OFFER,
@@ -37,10 +38,7 @@ from pol.commitments.keccak import keccak256
 from pol.errors import Fault, OperationalError, ProtocolError, UnsupportedError
 from pol.roles.party import data_availability
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, TrustedKey
-from pol.roles.solver.solver import Solver
 from pol.roles.submitter.submitter import Offer, Submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.task.task_recorder import TaskRecorder
 from pol.verification.profile.profile_claim import claim
 from pol.verification.profile.profile_document import Profile

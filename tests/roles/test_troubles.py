@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from all_parties import Solver, Submitter, Verifier, Whistleblower, next_of_solver, next_of_verifier
 from odd_tasks import Desk
 from role_market import OFTEN, WATCHED, Town, awarded, captured, fill_disk, seated, seated_with_duty, submitted
 
@@ -20,12 +21,6 @@ from pol.roles.process.final_tasks import final_tasks
 from pol.roles.process.obligations import at_stake
 from pol.roles.process.party_process import LONGEST_REST, LONGEST_WAIT, DecisionResult, LoggedDecision, Process
 from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
-from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
-from pol.roles.submitter.submitter import Submitter
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.storage.store import CorruptObjectError
 from pol.training.task.published_task import held_bytes

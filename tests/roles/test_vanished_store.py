@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from all_parties import FalseClaim, Verifier, Whistleblower, next_of_verifier
 from role_market import (
     OFTEN,
     WATCHED,
@@ -31,9 +32,6 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
-from pol.roles.whistleblower.whistleblower import FalseClaim, Whistleblower
 from pol.training.storage.kept_store import KeptStore
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 

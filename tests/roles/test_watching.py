@@ -5,19 +5,15 @@ from random import Random
 from typing import Any
 
 import pytest
+from all_parties import Solver, Verifier, Whistleblower, next_of_verifier, next_of_whistleblower
 from role_market import OFTEN, Town, awarded, disclosed, done, gain, profiled, seated, seated_with_duty, submitted
 from test_false_profiles import CHARGES, Liar
 
 from lab.benchmarks.role_drills import Erring
 from pol.chain.desks.task_registry import Status
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
-from pol.roles.solver.solver import Solver
-from pol.roles.verifier.verifier import Verifier
-from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.second_opinion import FLAKY
-from pol.roles.whistleblower.whistleblower import Whistleblower
-from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.verification.profile.profile_challenge import ProfileCharge
 from toy_market import ETHER
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lab.rounds.claim_dispute import walked
-from lab.rounds.placement_runs import COORDINATOR, announced, drawn_network, end_of
+from lab.rounds.tiny_training import PLACER, announced, drawn_network, end_of
 from pol.decentralised.placement import COST, NO_PLACEMENT, Network, cost, cost_of, favors_somebody, find_placement
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
@@ -48,7 +48,7 @@ def test_a_false_cost_ends_at_one_scalar(tmp_path: Path) -> None:
     rounds = announced(tmp_path, net, worst, lied_cost=1)
     assert not favors_somebody(end_of(rounds))
     (found,) = findings_by_replay(rounds, rounds.claims.values(), CpuExecutor)
-    assert (found.lie, found.worker) == (Lie.EXECUTION, COORDINATOR.name)
+    assert (found.lie, found.worker) == (Lie.EXECUTION, PLACER.name)
     assert walked(rounds, rounds.claims[found.claim]).winner is Side.CHALLENGER
 
 

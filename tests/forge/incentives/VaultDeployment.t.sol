@@ -64,12 +64,6 @@ contract VaultDeploymentTest is VaultBase {
         bare.wire(_desks());
     }
 
-    function test_only_the_deployer_names_desks() public {
-        StakeVault bare = _bare();
-        _expectRefusal(mallory, abi.encodeWithSelector(IStakeVault.NotAllowed.selector, mallory));
-        bare.wire(_desks());
-    }
-
     /// @dev At agreed addresses a factory creates the contracts, which can't be what names them.
     function test_the_deployer_is_not_who_creates_it() public {
         StakeVault bare = new StakeVault(address(0), EXIT_DELAY, address(forwarder), alice);

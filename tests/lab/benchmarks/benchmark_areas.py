@@ -120,16 +120,16 @@ def litepaper_figures(epochs: int | None = None) -> dict[str, Figure]:
 
 PARTS: dict[str, tuple[str, ...]] = {
     "ops": ("contractions.contraction_figures", "elementwise.elementwise_figures"),
-    "step": ("training_steps.step_figures", "exact_training.loop_figures"),
-    "exact": ("exact_training.exact_figures", "int8_training.int8_figures"),
+    "step": ("training_steps.step_figures", "training_steps.loop_figures"),
+    "exact": ("training_steps.exact_figures", "training_steps.int8_figures"),
     "capture": ("drawn_programs.drawn_figures", "hugging_face.hugging_face_figures"),
     "court": (
         "court_gas.arithmetic_figures",
         "whole_dispute.dispute_figures",
-        "move_preparation.move_figures",
+        "whole_dispute.move_figures",
         "court_gas.market_dispute_figures",
     ),
-    "scale": ("checkpoint_memory.memory_figures", "move_preparation.move_figures", "gpt2_dispute.gpt2_figures"),
+    "scale": ("checkpoint_memory.memory_figures", "whole_dispute.move_figures", "gpt2_dispute.gpt2_figures"),
     "record": (
         "state_mutations.mutation_figures",
         "record_mutations.record_mutation_figures",

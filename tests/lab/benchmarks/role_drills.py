@@ -16,8 +16,7 @@ from web3.types import RPCEndpoint, RPCResponse
 
 from anvil_node import anvil_node
 from lab.benchmarks.figure import Figure
-from lab.benchmarks.killed_processes import Life, Nursery
-from lab.benchmarks.market_processes import Arena, connect, live
+from lab.benchmarks.market_processes import Arena, Life, Nursery, connect, live
 from node_snapshots import order, unchanged
 from pol.arithmetic.primitives import Words
 from pol.chain.desks.task_registry import Status

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lab.benchmarks.training_bits import MODELS
-from lab.kernels.drawn_descriptors import DescriptorDraw
-from lab.kernels.drawn_forms import FormDraw
+from lab.kernels.drawn_forms import DescriptorDraw, FormDraw
 from lab.kernels.machine_code import MachineCode, disassembled, violations
 from lab.kernels.operation_nodes import contraction, drawn_table_gradient
 from pol.arithmetic.primitives import ARITY, Op

@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from lab.arithmetic.adversarial_words import SPECIALS
-from lab.kernels.drawn_descriptors import DescriptorDraw
-from lab.kernels.drawn_forms import MAPS, SUMS, FormDraw
+from lab.kernels.drawn_forms import MAPS, SUMS, DescriptorDraw, FormDraw
 from lab.kernels.operation_nodes import FFMA, matmul, table_gradient
 from pol.arithmetic.primitives import ARITY, Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram

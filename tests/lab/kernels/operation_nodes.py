@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lab.kernels.drawn_descriptors import DescriptorDraw
+from lab.kernels.drawn_forms import DescriptorDraw
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.graph.node import Affine, Bound, Input, InputKind, Node, Operand, Source

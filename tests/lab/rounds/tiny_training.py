@@ -1,4 +1,7 @@
-"""A training in rounds of one small vector, with all workers in one process: local steps, then a mean."""
+"""A training in rounds of one small vector, with all workers in one process: local steps, then a mean.
+
+And placements that a coordinator announces: honest ones, favored ones, false costs.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pol.arithmetic.primitives import Words
+from pol.decentralised.placement import BEST_EXCHANGE, COST, Network, network, placement_plan
+from pol.decentralised.processes.local_processes import local_key
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
 from pol.graph.captured_step import Capture
+from pol.rounds.auditing.claim_replay import load_end
 from pol.rounds.auditing.round_audit import Finding, findings_by_roots
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import Change, DeliveryEntry, LogEntry, MembershipEntry, RosterEntry
@@ -188,3 +195,43 @@ def lying_run(folder: Path, first: Sequence[int] = (0, LIAR, 2)) -> Path:
         training.play(round_, (0, LIAR, 2) if round_ else first)
         training.publish(round_)
     return folder
+
+
+PLACER = local_key(-1)
+
+
+def drawn_network(seed: int, pipelines: int, stages: int) -> Network:
+    """Workers in two regions: near ones are fast to each other."""
+    generator = torch.Generator().manual_seed(seed)
+    workers = pipelines * stages
+    region = torch.arange(workers) % 2
+    is_far = region.unsqueeze(0) != region.unsqueeze(1)
+    jitter = torch.randint(0, 500, (workers, workers), generator=generator)
+    jitter = jitter + jitter.T
+    latency = torch.where(is_far, 40_000, 1_000) + jitter
+    bandwidth = torch.where(is_far, 12_500, 125_000)
+    return network(latency, bandwidth, pipelines, stages, gradients=4_000_000, activations=100_000)
+
+
+def announced(folder: Path, net: Network, assignment: Tensor, lied_cost: int | None = None) -> LoggedRounds:
+    store = Store(f"file://{folder}/store")
+    plan = placement_plan(store, net, assignment, PLACER.name, bytes(32))
+    author = ClaimAuthor(store, plan, PLACER, CpuExecutor)
+    roster = Roster(plan.digest, 0, (Member(PLACER.name, 0, role="coordinator"),))
+    author.rosters[0] = roster
+    place = ClaimPlace(PLACER.name, 0, 0, 0)
+    sources, start = author.start(place)
+    end = author.run(place, start, 0, 1)
+    if lied_cost is not None:
+        end[1] = np.full_like(end[1], lied_cost)
+    keeper = LogKeeper(store, plan.digest, PLACER)
+    keeper.append(RosterEntry(store.put(roster.encode()), PLACER.sign(roster.digest)), 0)
+    keeper.append(author.sign(place, sources, end).entry, 0)
+    keeper.publish()
+    return read_rounds(store, plan, load_head(store)[1])
+
+
+def end_of(rounds: LoggedRounds) -> dict[str, Tensor]:
+    (entry,) = rounds.claims.values()
+    held = load_end(rounds, entry)
+    return {name: torch.from_numpy(held[slot].view(np.int32)) for slot, name in ((1, COST), (2, BEST_EXCHANGE))}
