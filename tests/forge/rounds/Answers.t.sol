@@ -331,6 +331,20 @@ contract AnswersTest is RoundsBase {
         vm.assertEq(vault.free(_party(WORKER)) - before, owed);
     }
 
+    /// @notice A longer roster than a bond pays for is no more than the bond: else nobody could show it, for its stake.
+    function test_a_roster_that_is_longer_than_its_bond_earns_all_of_it() public {
+        bytes memory filler = new bytes(124_500);
+        for (uint256 i = 0; i < filler.length; ++i) {
+            filler[i] = "a";
+        }
+        (bytes memory text, bytes memory signature) = _text(string(filler), "\"provisional\":false");
+        SignedClaim memory claim = _signedUnder(WORKER, text);
+        uint256 before = vault.free(_party(WORKER));
+        RoundDemand memory d = _demandRoster(claim);
+        _answer(d, claim, text, signature);
+        vm.assertEq(vault.free(_party(WORKER)) - before, d.bond);
+    }
+
     /// @dev Whatever stands behind the text.
     function testFuzz_a_zero_is_seen_wherever_it_stands(bytes memory text, uint256 at, bool isThere) public view {
         for (uint256 i = 0; i < text.length; ++i) {
