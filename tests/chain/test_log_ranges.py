@@ -166,6 +166,7 @@ def test_all_that_is_read_together_is_of_one_block(chain: SharedChain, embedded:
         # An own cache: this connection doesn't know what the other one sends.
         connection = Connection(Web3(there.web3.provider if embedded else Counting(there.name)), "node")
         sender, receiver = there.web3.eth.accounts[1:3]
+        there.wait_for_block(20)
         before = there.balance(receiver)
         with connection.cached():
             block = connection.block_number()

@@ -103,7 +103,8 @@ class RpcCache:
             found = head().get("result")
             if not found:
                 raise OperationalError("the node doesn't say which block is the latest; try again later")
-            return str(found["number"])
+            named = found["number"]
+            return named if isinstance(named, str) else hex(named)  # an embedded chain gives an integer
 
         def answer(method: RPCEndpoint, params: Any) -> Any:
             kept = self._constant if method in CONSTANT else self._answers
