@@ -98,6 +98,7 @@ def outer_step(
         beginning.grad = torch.zeros_like(beginning)
         local(beginning.grad).copy_(total * (1 / count))
     outer.step()
+    outer.zero_grad()
     for parameter, beginning in zip(model.parameters(), begun, strict=True):
         local(parameter).copy_(local(beginning))
 

@@ -1,16 +1,30 @@
 """A whistleblower process alone: what it stakes on, what it is paid for, and what it leaves alone."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 from all_parties import Solver, Verifier, Whistleblower, next_of_verifier, next_of_whistleblower
-from role_market import OFTEN, Town, awarded, disclosed, done, gain, profiled, seated, seated_with_duty, submitted
+from role_market import (
+    OFFER,
+    OFTEN,
+    Town,
+    awarded,
+    disclosed,
+    done,
+    gain,
+    profiled,
+    seated,
+    seated_with_duty,
+    submitted,
+)
 from test_false_profiles import CHARGES, Liar
 
 from lab.benchmarks.role_drills import Erring
 from pol.chain.desks.task_registry import Status
+from pol.execution.reference import ReferenceExecutor
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.second_opinion import FLAKY
@@ -114,6 +128,16 @@ def test_a_machine_that_errs_once_costs_no_stake(town: Town, broken: int) -> Non
         assert (told[0].result, told[0].detail) == (DecisionResult.FAILED, FLAKY)
     assert "replayed the same" in told[-1].why
     assert gain(watcher, tickets=1) == watcher.market.challenges.contested(task_id).challenges == 0
+
+
+@pytest.mark.parametrize(("window", "shares_no_code"), [(24 * 3600, True), (20, False)])
+def test_a_second_opinion_leaves_most_of_the_window(town: Town, window: int, shares_no_code: bool) -> None:
+    """On a market of one machine the window passed while the reference executed, and the false verdict stayed."""
+    watcher = watching(town)
+    task_id, _ = submitted(town, replace(OFFER, challenge_window=window, draws=OFFER.steps // OFFER.interval))
+    task = watcher.task(task_id)
+    executor = watcher.replayer(task_id, 1)(task.program, task.constants)
+    assert isinstance(executor, ReferenceExecutor) is shares_no_code
 
 
 def test_it_leaves_what_does_not_pay(town: Town) -> None:

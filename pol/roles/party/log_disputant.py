@@ -61,7 +61,7 @@ class LogDisputant(ReplayingParty):
     def own_claim(self, task_id: bytes, segment: int, opinion: int = 0) -> SegmentClaim | None:
         """What a verdict would have to say about a segment, by this party's replay; None if it can't be replayed."""
         task, proof = self.task(task_id), self.proof(task_id)
-        executor = self.replayer(task, opinion)(task.program, task.constants)
+        executor = self.replayer(task_id, opinion)(task.program, task.constants)
         return verify_segment(self.store, task, proof, executor, segment, self.thresholds(task_id)).claim
 
     def own_look(self, task_id: bytes, own: SegmentClaim) -> SecondLook | None:

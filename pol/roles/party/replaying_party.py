@@ -30,7 +30,6 @@ from pol.roles.party.second_look_evidence import LOOK_CHARGES, SecondLookEvidenc
 from pol.roles.party.trace_publications import TracePublications
 from pol.training.storage.kept_store import KeptStore
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task_document import LoadedTask
 from pol.verification.verdict.second_look import compare_second_looks
 
 EXECUTIONS = frozenset({ClaimChargeKind.REPLAY, ClaimChargeKind.BEFORE, ClaimChargeKind.RECEIPT})
@@ -73,7 +72,7 @@ class ReplayingParty(Role):
     def _second_looks(self) -> dict[bytes, SecondLookEvidence]:
         return {}
 
-    def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
+    def replayer(self, task_id: bytes, opinion: int) -> ExecutorFactory:
         """The executor of replays: this party's own, whichever opinion is asked for."""
         return self.attentive
 
@@ -89,7 +88,7 @@ class ReplayingParty(Role):
     def execute(self, task_id: bytes, segment: int) -> SegmentTrace:
         """A new execution of a segment, from the solver's checkpoint on. Raises as `trace`."""
         task, proof = self.task(task_id), self.proof(task_id)
-        interval, executor = task.document.interval, self.replayer(task, 0)(task.program, task.constants)
+        interval, executor = task.document.interval, self.replayer(task_id, 0)(task.program, task.constants)
         entry = proof.checkpoints[segment]
 
         def load() -> list[Words]:

@@ -116,7 +116,7 @@ class ProfileChallenger(SecondOpinion):
         key = (task_id, opinion)
         if key not in self._measured:
             task, terms = self.task(task_id), self.market.registry.terms(task_id)
-            replayer = self.replayer(task, opinion)
+            replayer = self.replayer(task_id, opinion)
             own = measure_profile(task, replayer, terms.profiled, terms.rerun_count, terms.margin)
             self._measured[key] = own.claim
         return self._measured[key]

@@ -57,7 +57,7 @@ class Whistleblower(ProfileChallenger, Objector):
     def examine(self, task_id: bytes, opinion: int = 0) -> VerdictCheck:
         """Replay the segments of the current verdict; ``opinion`` 1 replays anew, in another way if there is one."""
         task, proof, seating = self.task(task_id), self.proof(task_id), self.market.registry.task(task_id).seating
-        executor, thresholds = self.replayer(task, opinion)(task.program, task.constants), self.thresholds(task_id)
+        executor, thresholds = self.replayer(task_id, opinion)(task.program, task.constants), self.thresholds(task_id)
         looks = self.market.verdicts.looks(task_id, seating)
         findings, unseen = list[FalseClaim](), list[int]()
         for index, claim in enumerate(self.market.verdicts.claims(task_id, seating)):

@@ -36,7 +36,6 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
-from pol.training.task.task_document import LoadedTask
 
 STEPS, INTERVAL = 6, 3
 OFFER = Offer(STEPS, INTERVAL, draws=1, margin=TOLERANT, rerun_count=2, profiled=2, looks=2)
@@ -196,12 +195,12 @@ class Erring(Whistleblower):
     _when: tuple[int, int] | None = None
     _made = 0
 
-    def replayer(self, task: LoadedTask, opinion: int) -> ExecutorFactory:
+    def replayer(self, task_id: bytes, opinion: int) -> ExecutorFactory:
         """What executes: once it isn't sound."""
-        sound = super().replayer(task, opinion)
+        sound = super().replayer(task_id, opinion)
         if self._when is None:
             # The first or the second replay, in any step; those after them aren't reached without a finding.
-            self._when = (self.random.randrange(2), self.random.randrange(task.document.interval))
+            self._when = (self.random.randrange(2), self.random.randrange(self.task(task_id).document.interval))
 
         def build(program: StepProgram, constants: Sequence[Words]) -> Executor:
             executor, number, when = sound(program, constants), self._made, self._when
