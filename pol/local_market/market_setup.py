@@ -14,8 +14,8 @@ from pol.local_market.market_folder import MarketFolder
 
 EACH, BROUGHT, DONATED = 1000 * ETHER, 800 * ETHER, 400 * ETHER
 """What a party gets, what it brings into the vault, and what the deployer gives to the jackpot's fund; wei."""
-FAVORED = 2000
-"""Tickets of a verifier that lies: another one gets the seat in one of 500 tasks."""
+FAVORED = 6000
+"""Tickets of a verifier that lies: another one gets the seat in one of 1,500 tasks."""
 DEPLOYER, SUBMITTER = "deployer", "submitter"
 RULES = MarketRules(answer_window=3600)
 """The usual ones, but for a shorter wait for a solver that doesn't show its data."""

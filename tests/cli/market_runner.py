@@ -86,6 +86,8 @@ class RunningMarket:
         finally:
             self.process.kill()
             self._output.close()
+            for log in sorted((self.folder / "logs").glob("*[!e].log")) if error is not None else ():
+                print(f"--- {log.stem}", *log.read_text().splitlines()[-40:], sep="\n")
 
     def told(self) -> list[dict[str, Any]]:
         """All lines so far; a line that isn't JSON is an error of the command."""
