@@ -127,9 +127,11 @@ def variants(line: str) -> Iterator[str]:
         if re.search(r"\b(uint|int|bytes)$", code[: found.start()]):
             continue
         text = found.group()
-        for value in {int(text, 0) + 1, int(text, 0) - 1, int(text, 0) * 2}:
-            if value >= 0 and value != int(text, 0):
-                written = f"0x{value:0{len(text) - 2}x}" if text.startswith("0x") else str(value)
+        number = int(text, 16 if text.startswith("0x") else 10)
+        for value in {number + 1, number - 1, number * 2}:
+            if value >= 0 and value != number:
+                width = len(text) if text.startswith("0") else 0  # also hex"0100"
+                written = f"{value:#0{width}x}" if text.startswith("0x") else f"{value:0{width}}"
                 yield code[: found.start()] + written + code[found.end() :] + comment
     for found in CALL.finditer(code):
         for other in CALLS.get(found.group(1), ()):
