@@ -140,7 +140,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "incentives": ("incentive_grid.incentive_figures",),
     "roles": ("role_drills.role_figures",),
     "zk": ("zk_proofs.zk_figures",),
-    "rounds": ("rounds.rounds_figures",),
+    "rounds": ("rounds.rounds_figures", "long_round_logs.long_log_figures"),
 }
 """Functions of modules beside this one that measure an area; imported only then."""
 

@@ -1,18 +1,15 @@
-"""Time and memory of a party of rounds over a long log: `python -m lab.benchmarks.long_round_logs [ROUNDS]`.
+"""Time and memory of a party of rounds over a long log.
 
 The log is made up: a roster, and a claim of each of two workers, in each round. The party has no claim of its own.
 """
 
-from __future__ import annotations
-
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from lab.benchmarks.figure import Figure, forget_peak, peak_memory
 from pol.commitments.keccak import keccak256
 from pol.execution.cpu import CpuExecutor
 from pol.graph.tensor_type import DType, TensorType
@@ -27,6 +24,7 @@ from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 
+ROUNDS = 1000
 KEEPER, *WORKERS = (WorkerKey(bytes([number]) * 32) for number in (1, 2, 3))
 NOTHING = bytes([7]) * 32
 SOURCES = [BoundSlot(INITIAL, 0, NOTHING)]
@@ -54,29 +52,27 @@ def add_round(store: Store, plan: RoundsPlan, keeper: LogKeeper, round_: int) ->
         keeper.append(ClaimEntry(claim, key.sign(claim.digest), shown, "07" * 32), round_)
 
 
-def timed(what: str, work: Callable[[], object]) -> None:
-    """Print what a piece of work takes, and the most memory so far."""
-    began = time.perf_counter()
-    work()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    print(f"{what:<32}{time.perf_counter() - began:8.2f} s {peak:6d} MiB at most", flush=True)
+def long_log_figures(rounds: int = ROUNDS) -> dict[str, Figure]:
+    """What the first look at a log takes, the search for lies in it, and the next look and search, at one new round."""
+    figures = dict[str, Figure]()
 
+    def timed(what: str, *work: Callable[[], object]) -> None:
+        began = time.perf_counter()
+        for part in work:
+            part()
+        figures[f"log_of_{rounds}_rounds_{what}"] = Figure(time.perf_counter() - began, "s")
 
-def main(rounds: int) -> None:
-    """Make the log, and look at it."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(f"file://{folder}/store")
         plan = plan_in(store, rounds + 1)
         store.put(plan.registration)
         keeper = LogKeeper(store, plan.digest, KEEPER)
-
-        def grow(first: int, last: int) -> None:
-            for round_ in range(first, last):
-                add_round(store, plan, keeper, round_)
-            keeper.publish()
-
-        timed(f"a log of {rounds} rounds is made", lambda: grow(0, rounds))
+        for round_ in range(rounds):
+            add_round(store, plan, keeper, round_)
+        keeper.publish()
+        forget_peak()
         party = KeptRounds(KeptStore(store.url, Path(folder) / "kept"), plan.registration, KEEPER.name, CpuExecutor)
+        right = set[bytes]()
 
         def look() -> None:
             party.refresh()
@@ -84,19 +80,13 @@ def main(rounds: int) -> None:
             assert len(party.rounds.entries) == len(party.logged.entries) == len(keeper)
             assert party.members.keys() == {key.name for key in WORKERS}
 
-        right = set[bytes]()
-
         def find() -> None:
             assert list(findings_by_roots(party.suspect(), receipts=party.receipts, known=right)) == []
             assert len(right) == len(party.logged.entries)
 
-        timed("the first look", look)
-        timed("the first search for lies", find)
-        timed("a look with nothing new", look)
-        grow(rounds, rounds + 1)
-        timed("a look at a new round", look)
-        timed("a search in a new round", find)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+        timed("first_look", look)
+        timed("first_search", find)
+        add_round(store, plan, keeper, rounds)
+        keeper.publish()
+        timed("new_round", look, find)
+        return {**figures, f"log_of_{rounds}_rounds_memory": Figure(peak_memory() / 2**20, "MiB, torch included")}
