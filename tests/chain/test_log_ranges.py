@@ -176,3 +176,6 @@ def test_all_that_is_read_together_is_of_one_block(chain: SharedChain, embedded:
             assert connection.block_number() == block
         assert connection.balance(receiver) == before + 5
         assert connection.block_number() > block
+        with connection.cached():  # who waits looks at the latest block again
+            connection.wait_until(connection.now() + 5)
+            connection.wait_for_block(connection.block_number() + 2)

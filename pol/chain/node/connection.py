@@ -128,6 +128,7 @@ class Connection:
             self._order("evm_mine")
         while self.now() <= timestamp:
             time.sleep(POLL_SECONDS)
+            self.forget()
 
     def wait_for_block(self, number: int) -> None:
         """Return when block ``number`` is known."""
@@ -136,12 +137,14 @@ class Connection:
                 self._order("evm_mine")
             else:
                 time.sleep(POLL_SECONDS)
+            self.forget()
 
     def _order(self, method: str, *arguments: Any) -> None:
         with operational(f"call {method} on {self.name}"):
             response = self.web3.provider.make_request(RPCEndpoint(method), list(arguments))
         if "error" in response:
             raise OperationalError(f"{self.name} calls itself a test node and refuses {method}: {response['error']}")
+        self.forget()
 
 
 @contextmanager
