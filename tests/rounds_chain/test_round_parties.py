@@ -22,6 +22,7 @@ from ended_process import ran
 from pol.chain.deployments.rounds_deployment import RoundsDeployment
 from pol.chain.rounds.round_contracts import RoundAddresses, RoundContracts
 from pol.chain.rounds.round_demands import RoundDemand
+from pol.chain.rounds.signed_structs import sign_head
 from pol.chain.rounds.worker_bonds import Standing
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import program_header
@@ -440,6 +441,26 @@ def test_a_round_that_goes_on_is_within_the_length_of_the_log(trained: Trained) 
     assert ann.kept.head is not None
     demands.demand_path(asks, toy.plan_id, word, ann.kept.head)
     assert "answer a demand" in trained.until_idle(trained.party("keeper"))
+
+
+@pytest.mark.parametrize(("less", "verbs"), [(0, ["show a forked log"]), (2, ["ask for a path"])])
+def test_a_head_that_was_made_for_an_answer_costs_its_keeper_its_stake(
+    trained: Trained, less: int, verbs: list[str]
+) -> None:
+    """It says less than what the log holds, or other than what it holds, and no store has it."""
+    toy, demands, bonds = trained.toy, trained.contracts.demands, trained.contracts.bonds
+    keeper, ann = toy.wallets["keeper"], trained.party("ann")
+    has_gone(toy, "bob")
+    demand = demands.demand_length(toy.wallets["challenger"], toy.plan_id, toy.wallets["bob"].address)
+    assert ann.kept.head is not None
+    head = LogHead(toy.plan_id, ann.kept.head.size - less, bytes(range(32)), b"", (), ())
+    demands.answer_length(keeper, demand, toy.wallets["bob"].address, replace(head, signature=sign_head(keeper, head)))
+    assert trained.until_idle(ann) == verbs
+    if less:
+        (asked,) = demands.demands(toy.plan_id)
+        toy.connection.wait_until(asked.deadline)
+        assert trained.until_idle(ann)[:1] == ["end a demand"]
+    assert bonds.bond(toy.plan_id, keeper.address).standing is Standing.SLASHED
 
 
 def test_a_keeper_whose_log_is_empty_answers(toy: ToyRounds, tmp_path: Path) -> None:

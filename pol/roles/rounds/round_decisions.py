@@ -280,6 +280,8 @@ def _head(signed: Mapping[str, Any]) -> LogHead:
 def _evidence(role: RoundParty) -> Iterator[Decision]:
     """Lies of others that a contract decides by roots and signatures."""
     kept, evidence, about = role.kept, role.contracts.evidence, (role.wallet, role.plan_id)
+    if kept.head is not None and _can_lose(role, kept.plan.coordinator):
+        yield from _shown_heads(role, kept.head)
     if kept.other is not None and kept.head is not None and _can_lose(role, kept.plan.coordinator):
         why = f"the keeper has signed two heads of its log, over {kept.head.size} and {kept.other.size} entries"
         act: Callable[[], object] = partial(_show_fork, role, kept.head, kept.other)
@@ -301,6 +303,28 @@ def _evidence(role: RoundParty) -> Iterator[Decision]:
         for is_shown, why, call in role.accuser.member_calls(kept.logged, kept.head):
             verb = "show an unstaked member" if is_shown else "ask for the length of the log"
             yield Action(role.plan_id, verb, why, Mode.RESOLVE, call)
+
+
+def _shown_heads(role: RoundParty, head: LogHead) -> Iterator[Decision]:
+    """Heads that the keeper has shown in answers, and that its log doesn't extend."""
+    demands, log = role.contracts.demands, role.kept.log
+    asked = [_head(event["older"]) for event in demands.events("PathDemanded", id=role.plan_id)]
+    shown = [event["logged"]["head"] for event in demands.events("EntryShown", id=role.plan_id)]
+    shown += [event["head"] for event in demands.events("LengthShown", id=role.plan_id)]
+    for other in map(_head, shown):
+        if not 0 < other.size <= head.size or other.root == log.root(other.size) or other in asked:
+            continue
+        why = f"the keeper has shown a head over {other.size} entries, and its log over {head.size} has others"
+        if other.size == head.size:
+            yield Action(role.plan_id, "show a forked log", why, Mode.RESOLVE, partial(_show_fork, role, head, other))
+        else:
+            yield Action(role.plan_id, "ask for a path", why, Mode.PROPOSE, partial(_ask_for_path, role, other, head))
+
+
+def _ask_for_path(role: RoundParty, older: LogHead, newer: LogHead) -> object:
+    demands = role.contracts.demands
+    _bring(role, 2 * demands.bond(role.plan_id))
+    return demands.demand_path(role.wallet, role.plan_id, older, newer)
 
 
 def _can_lose(role: RoundParty, worker: str) -> bool:
