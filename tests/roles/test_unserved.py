@@ -236,6 +236,7 @@ def test_a_server_that_sends_until_nobody_reads_leaves_time_for_the_word(
     monkeypatch.setattr("pol.roles.verifier.verifier.load_checkpoint", slow)
     process, left = Process(verifier, next_of_verifier), list[int]()
     for _ in range(8):
+        Process(market.solver, next_of_solver).turn()  # else a demand may end first, by a second
         deadline = verifier.market.registry.task(task_id).deadline
         if not left and "say it isn't served" in done(process.turn()):
             left.append(deadline - verifier.connection.now())
