@@ -142,6 +142,7 @@ def _watch(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | 
     tickets = sorted(set(tickets) - {int(event["ticket"]) for event in committed})
     if not tickets:
         return Wait(task_id, "its tickets are committed to what it has found", until)
+    role.examine_again(task_id)
     if not role.has_examined(task_id):
         waits = untimely(role, task_id, verdict_steps(role.market.registry.terms(task_id)), until)
         if waits is not None:
@@ -167,13 +168,18 @@ def _verdict(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
     reason = _unwilling(role, task_id, terms, terms.draws * terms.interval * terms.work_units // terms.steps, bond)
     if reason:
         return Wait(task_id, reason, until)
+    role.examine_again(task_id)
     if not role.has_examined(task_id):
         waits = untimely(role, task_id, verdict_steps(terms), until)
         if waits is not None:
             return waits
     checked = role.examined_twice(task_id)
     if not checked.findings:
-        unseen = f", but for the segments {list(checked.unseen)}, which it can't get" if checked.unseen else ""
+        unseen = (
+            f", but for the segments {[each.segment for each in checked.unseen]}, which it can't get"
+            if checked.unseen
+            else ""
+        )
         return Wait(task_id, f"it has replayed the same as the verdict says{unseen}", until)
     finding = checked.findings[0]
     wrong = f"it has replayed twice that claim {finding.charge.index} is false ({finding.charge.kind.name.lower()})"
