@@ -175,11 +175,8 @@ def _verdict(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
             return waits
     checked = role.examined_twice(task_id)
     if not checked.findings:
-        unseen = (
-            f", but for the segments {[each.segment for each in checked.unseen]}, which it can't get"
-            if checked.unseen
-            else ""
-        )
+        hidden = [each.segment for each in checked.unseen]
+        unseen = f", but for the segments {hidden}, which it can't get" if hidden else ""
         return Wait(task_id, f"it has replayed the same as the verdict says{unseen}", until)
     finding = checked.findings[0]
     wrong = f"it has replayed twice that claim {finding.charge.index} is false ({finding.charge.kind.name.lower()})"
