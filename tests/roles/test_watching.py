@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from all_parties import Solver, Verifier, Whistleblower, next_of_verifier, next_of_whistleblower
-from log_market import TOLERANT, Hidden, honest, sitting
+from log_market import EXACT, JUMP, TOLERANT, Hidden, honest, jumped, not_drawn, sitting
 from role_market import (
     OFFER,
     OFTEN,
@@ -26,9 +26,11 @@ from role_market import (
 from test_false_profiles import CHARGES, Liar
 
 from lab.benchmarks.role_drills import Erring
+from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status
 from pol.execution.executor import ExecutorFactory
 from pol.execution.reference import ReferenceExecutor
+from pol.roles.process import attention
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.process.work_time import verdict_steps
 from pol.roles.whistleblower import second_opinion
@@ -177,6 +179,30 @@ def test_a_server_that_shows_now_this_and_now_that_hides_no_lie(town: Town) -> N
     (task_id, segments), watcher = misjudged(town, 2), town.join(Late, "w")
     watcher.strategy, watcher.hidden = AT_ANY_PRICE, Hidden(town, watcher, task_id, segments[1] + 1)
     assert acts(next_of_whistleblower(watcher, task_id)).verb == "challenge the verdict"
+
+
+@pytest.mark.parametrize("knows", ["verdict", "log"])
+def test_what_is_known_to_be_false_is_said_between_the_steps_of_another_look(
+    town: Town, knows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited for the end of all looks that came first, whatever the window."""
+    monkeypatch.setattr(attention, "LOOK", 0.0)
+    town.join(Verifier, "v")
+    other = honest(town, EXACT)
+    task_id = misjudged(town)[0] if knows == "verdict" else jumped(town, EXACT)
+    watcher = watching(town)
+    if knows == "verdict":
+        assert watcher.examined_twice(task_id).findings
+    else:
+        watcher.suspects(task_id)
+        assert watcher.look(task_id, JUMP)
+    watcher._suspects[watcher._log_of(other)] = (not_drawn(watcher, other)[0],)
+    process = Process(watcher, next_of_whistleblower)
+    monkeypatch.setattr(process, "tasks", lambda: [other])
+    (taken,) = process.turn()
+    assert (taken.verb, taken.result) == ("replay a segment", DecisionResult.DONE), taken
+    desk = watcher.market.courts[Matter.VERDICT if knows == "verdict" else Matter.OBJECTION].desk
+    assert len(desk.disputes(task_id)) == 1
 
 
 @pytest.mark.parametrize(("window", "shares_no_code"), [(24 * 3600, True), (300, False)])

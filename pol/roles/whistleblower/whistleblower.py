@@ -17,7 +17,7 @@ from pol.incentives.jackpot import watch_commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
 from pol.roles.party.second_look_evidence import LOOK_CHARGES
 from pol.roles.process.defence import require_defensible
-from pol.roles.whistleblower.objector import Objector, UnseenSegment
+from pol.roles.whistleblower.objector import FalseSegment, Objector, UnseenSegment
 from pol.roles.whistleblower.profile_challenger import ProfileChallenger
 from pol.roles.whistleblower.second_opinion import FLAKY
 
@@ -119,14 +119,24 @@ class Whistleblower(ProfileChallenger, Objector):
 
     def examined(self) -> Iterable[bytes]:
         """As `Role.examined`."""
-        return {task_id for task_id, *_ in self._examined}
+        profiles = {key[0] for key, false in self._checked.items() if false}
+        verdicts = {key[0] for key, checked in self._examined.items() if checked.findings}
+        logs = {
+            key[0] for key, looks in self._looks.items() if any(isinstance(f, FalseSegment) for f in looks.values())
+        }
+        return profiles | verdicts | logs
+
+    def has_found(self, task_id: bytes) -> bool:
+        """Whether this party knows that the profile or the verdict is false."""
+        if self.market.registry.task(task_id).status is Status.PROFILING:
+            return self.has_checked(task_id) and bool(self.checked_twice(task_id))
+        return self.has_examined(task_id) and bool(self.examined_twice(task_id).findings)
 
     def unsaid_until(self, task_id: bytes) -> int | None:
         """As `Role.unsaid_until`: the deadline of a commitment to an error in a watched verdict."""
-        if self.market.registry.task(task_id).status is not Status.WATCHED or not self.has_examined(task_id):
-            return None
-        found = self._examined[self._verdict_of(task_id)].findings and self.watched(task_id)
-        return self.market.verdicts.verdict(task_id).watch_until if found else None
+        is_watched = self.market.registry.task(task_id).status is Status.WATCHED
+        is_drawn = is_watched and self.has_found(task_id) and self.watched(task_id)
+        return self.market.verdicts.verdict(task_id).watch_until if is_drawn else None
 
     def watch(self, task_id: bytes) -> list[FalseClaim]:
         """Look for false entries, and commit every drawn ticket to the first, in the last seconds of the watch.

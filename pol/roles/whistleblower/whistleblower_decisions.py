@@ -34,13 +34,7 @@ def _decide(role: Whistleblower, task_id: bytes) -> Decision:
     own = _own(role, task_id, task)
     if own is not None:
         return own
-    looks = {
-        Status.PROFILING: _profile,
-        Status.WATCHED: _watch,
-        Status.CONTESTED: _verdict,
-        Status.CLOSED: _catches,
-    }
-    look = looks.get(task.status)
+    look = _catches if task.status is Status.CLOSED else LOOKS.get(task.status)
     considered = look(role, task_id, task) if look is not None else None
     if not isinstance(considered, Action) and task.status in DISPUTABLE:
         objection = objection_decision(role, task_id, task)
@@ -52,17 +46,15 @@ def _decide(role: Whistleblower, task_id: bytes) -> Decision:
 
 
 def _fulfill(role: Whistleblower, task_id: bytes) -> None:
-    """Do what is due about a task, but for what has still to be looked at."""
+    """Do what is due about a task, and say what is known to be false: another look may outlast its window."""
     task = role.market.registry.task(task_id)
     found: Decision | None = _own(role, task_id, task)
-    if found is None and task.status is Status.WATCHED and role.has_examined(task_id):
-        found = _watch(role, task_id, task)
+    if found is None and task.status in LOOKS and role.has_found(task_id):
+        found = LOOKS[task.status](role, task_id, task)
+    if not isinstance(found, Action) and role.has_screened(task_id) and role.known_false(task_id) is not None:
+        found = objection_decision(role, task_id, task)
     if isinstance(found, Action) and found.mode <= role.mode:
         found.act()
-
-
-next_of_whistleblower = attentively(_decide, _fulfill)
-"""`_decide`; what is due about other tasks is done between the steps of a replay."""
 
 
 def _concern(role: Whistleblower, task_id: bytes, task: MarketTask) -> str:
@@ -217,3 +209,8 @@ def _unprofitable(role: Whistleblower, terms: Terms, bond: int, others: int, def
     except (OperationalError, ProtocolError) as error:
         return str(error)
     return ""
+
+
+LOOKS = {Status.PROFILING: _profile, Status.WATCHED: _watch, Status.CONTESTED: _verdict}
+next_of_whistleblower = attentively(_decide, _fulfill)
+"""`_decide`; what is due about other tasks is done between the steps of a replay."""
