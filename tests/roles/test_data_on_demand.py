@@ -102,6 +102,21 @@ def test_who_has_nothing_to_show_loses_stake_and_task(seated: Seated) -> None:
     assert verifier.market.registry.task(task_id).status is Status.BIDDING
 
 
+def test_nobody_works_for_the_demands_of_others(seated: Seated) -> None:
+    """The part of the stake went to whoever had demanded first, and one party paid for the ends of all demands."""
+    task_id, verifier, watcher = seated.task_id, seated.verifier, seated.watcher
+    others = [data_availability.demand_state(watcher, task_id, entry) for entry in (0, 1)]
+    own = data_availability.demand_state(verifier, task_id, 1)
+    verifier.connection.wait_until(own.deadline)
+    free = verifier.market.vault.free(verifier.wallet.address)
+    assert data_availability.expire_demands(verifier, task_id) == [own]
+    terms = verifier.market.registry.terms(task_id)
+    gained = verifier.market.vault.free(verifier.wallet.address) - free
+    assert gained == own.bond + terms.verifier_stake + terms.solver_stake // 16
+    assert data_availability.reclaim_demand_bonds(watcher, task_id) == others
+    assert verifier.market.demands.demands(task_id) == []
+
+
 def test_a_window_that_is_too_short_to_answer_in_is_refused() -> None:
     with pytest.raises(ProtocolError, match="window for answers of 60 s"):
         Policy().require_answer_window(60)

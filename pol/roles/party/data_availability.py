@@ -128,15 +128,17 @@ def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
 
 
 def expire_demands(role: Role, task_id: bytes) -> list[DataDemand]:
-    """End expired demands: the solver loses its stake for the first, and the bonds of all others come back.
+    """End expired demands, this party's own first: the solver loses its stake for one, and own bonds come back.
+
+    Whose demand it is gets a part of the stake. A stranger's moot ones are left to it: there may be any number.
 
     Raises:
         Reverted: a verdict is on its way, and is decided before.
     """
-    ended = []
-    for demand in role.market.demands.demands(task_id):
-        task = role.market.registry.task(task_id)
-        if is_moot(demand, task) or role.connection.now() > demand.deadline:
+    ended, own = list[DataDemand](), role.wallet.address
+    for demand in sorted(role.market.demands.demands(task_id), key=lambda each: each.demander != own):
+        moot = is_moot(demand, role.market.registry.task(task_id))
+        if demand.demander == own if moot else role.connection.now() > demand.deadline:
             role.market.demands.expire(role.wallet, demand)
             ended.append(demand)
     return ended
