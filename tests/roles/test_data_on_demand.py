@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 import role_market
-from all_parties import Solver, Verifier, Whistleblower
-from role_market import Town
+from all_parties import Solver, Verifier, Whistleblower, next_of_solver
+from role_market import Town, done
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party import data_availability
 from pol.roles.party.policy import Policy
+from pol.roles.process.party_process import Process
 from pol.training.task.learning_proof import load_checkpoint
 from pol.verification.verdict.verdict import Outcome
 
@@ -70,6 +71,17 @@ def test_a_solver_shows_what_it_has(seated: Seated) -> None:
     assert verdict.outcome is Outcome.ACCEPTED
 
 
+def test_a_flood_of_demands_leaves_time_for_a_move(seated: Seated) -> None:
+    """All were answered at one go, whatever clock ran meanwhile: with large states that takes hours."""
+    task_id, solver, watcher = seated.task_id, seated.solver, seated.watcher
+    made = [data_availability.demand_state(watcher, task_id, entry) for entry in (0, 1, 2, 1)]
+    readings = iter(range(100))
+    solver.timer = lambda: next(readings) * 40.0
+    assert data_availability.answer_demands(solver, task_id) == made[:2]
+    assert done(Process(solver, next_of_solver).turn()) == ["show data"]
+    assert solver.market.demands.open(task_id) == 0
+
+
 def test_who_has_nothing_to_show_loses_stake_and_task(seated: Seated) -> None:
     task_id, verifier = seated.task_id, seated.verifier
     (segment,) = verifier.market.proofs.drawn_segments(task_id)
@@ -88,6 +100,21 @@ def test_who_has_nothing_to_show_loses_stake_and_task(seated: Seated) -> None:
     gained = verifier.market.vault.free(verifier.wallet.address) - free
     assert gained == terms.verifier_stake + terms.solver_stake // 16
     assert verifier.market.registry.task(task_id).status is Status.BIDDING
+
+
+def test_nobody_works_for_the_demands_of_others(seated: Seated) -> None:
+    """The part of the stake went to whoever had demanded first, and one party paid for the ends of all demands."""
+    task_id, verifier, watcher = seated.task_id, seated.verifier, seated.watcher
+    others = [data_availability.demand_state(watcher, task_id, entry) for entry in (0, 1)]
+    own = data_availability.demand_state(verifier, task_id, 1)
+    verifier.connection.wait_until(own.deadline)
+    free = verifier.market.vault.free(verifier.wallet.address)
+    assert data_availability.expire_demands(verifier, task_id) == [own]
+    terms = verifier.market.registry.terms(task_id)
+    gained = verifier.market.vault.free(verifier.wallet.address) - free
+    assert gained == own.bond + terms.verifier_stake + terms.solver_stake // 16
+    assert data_availability.reclaim_demand_bonds(watcher, task_id) == others
+    assert verifier.market.demands.demands(task_id) == []
 
 
 def test_a_window_that_is_too_short_to_answer_in_is_refused() -> None:

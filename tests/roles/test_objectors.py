@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from all_parties import Solver, Whistleblower, next_of_verifier, next_of_whistleblower
@@ -14,6 +15,7 @@ from pol.arithmetic.primitives import Words
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
+from pol.claims.segment_claim import SegmentClaim
 from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.execution.executor import Executor
@@ -52,6 +54,27 @@ def test_what_cannot_be_read_is_demanded_once_and_looked_at_again(town: Town) ->
     hidden.show()
     assert run(seer, next_of_whistleblower) == ["object to a segment"]
     assert seer.market.objections.segment(1) == JUMP
+
+
+class Late(Whistleblower):
+    """Its server shows something only after the first look."""
+
+    hidden: Hidden | None = None
+
+    def own_claim(self, *about: Any) -> SegmentClaim | None:
+        found = super().own_claim(*about)
+        if self.hidden:
+            self.hidden.show()
+            self.hidden = None
+        return found
+
+
+def test_what_a_server_shows_late_is_replayed(town: Town) -> None:
+    """It counted as a failure of this machine, and nothing looked at it again."""
+    task_id = jumped(town, EXACT)
+    seer = town.join(Late, "w")
+    seer.hidden = Hidden(town, seer, task_id, JUMP + 1)
+    assert isinstance(seer.examine_segment(task_id, JUMP), FalseSegment)
 
 
 def test_a_solver_that_cannot_show_a_state_of_its_log_loses_the_task(town: Town) -> None:

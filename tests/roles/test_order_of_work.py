@@ -2,16 +2,20 @@
 
 import pytest
 from all_parties import Solver, Submitter, next_of_solver, next_of_whistleblower
-from log_market import EXACT, Seer, honest, long_capture, not_drawn
+from log_market import EXACT, TOLERANT, Accuser, Seer, honest, long_capture, not_drawn
 from role_market import Town, acts
 
 from pol.chain.desks.market import Matter
+from pol.chain.node.connection import Connection
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
+from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import OpenDispute, open_disputes
+from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.party_process import DecisionResult, Process
+from pol.roles.submitter.submitter import Offer
 
 
 class Slow:
@@ -44,6 +48,33 @@ def test_disputes_come_first_and_the_others_take_turns(town: Town) -> None:
     for _ in range(4):
         process.turn()
     assert set(older) <= set(slow.looks)
+
+
+@pytest.mark.parametrize("offer", [EXACT, TOLERANT], ids=["a demand", "a counterclaim"])
+def test_no_flood_of_slow_servers_keeps_a_solver_from_what_it_owes(town: Town, offer: Offer) -> None:
+    """The looks at new tasks took half of the time that was left, one after the other, until it was over."""
+    task_id = honest(town, offer, spared=1)
+    solver, other, submitter = town.join(Solver, "t"), town.join(Accuser, "x"), town.join(Submitter, "s")
+    connection = Connection.to(town.connection.name)  # it remembers nothing of a look
+
+    def decide(role: Solver, each: bytes) -> Decision:
+        if each == task_id:
+            return next_of_solver(role, each)
+        connection.wait_until(connection.now() + int(reading_seconds(role, each)))
+        return Wait(each, "its server takes all the time that it gets")
+
+    process = Process(solver, decide, poll=15, clock=lambda: float(connection.now()))
+    process.turn()
+    for _ in range(25):
+        submitter.submit(long_capture(), EXACT)
+    if offer is EXACT:
+        until = demand_state(other, task_id, 1).deadline
+    else:
+        until = solver.market.counterclaims.counterclaimed(other.accuse(task_id, 1)).until
+    assert connection.now() <= until
+    taken = process.turn()
+    assert (taken[0].task_id, taken[0].result) == (task_id, DecisionResult.DONE)
+    assert connection.now() <= until
 
 
 def test_what_failed_before_comes_last(town: Town) -> None:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from all_parties import Solver, Verifier, Whistleblower
@@ -64,10 +65,10 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The segments that were replayed to judge a counterclaim."""
     found, original = list[int](), LogDisputant.own_claim
 
-    def counted(role: LogDisputant, task_id: bytes, segment: int, opinion: int = 0) -> SegmentClaim | None:
+    def counted(role: LogDisputant, task_id: bytes, segment: int, *more: Any) -> SegmentClaim | None:
         if isinstance(role, Solver):
             found.append(segment)
-        return original(role, task_id, segment, opinion)
+        return original(role, task_id, segment, *more)
 
     monkeypatch.setattr(LogDisputant, "own_claim", counted)
     return found

@@ -239,13 +239,16 @@ def test_what_was_decided_is_looked_at_again_before_it_is_begun(exact: bytes, to
         second.act()
 
 
-def test_what_a_party_owes_and_by_when(exact: bytes, town: Town) -> None:
+def test_what_a_party_owes_and_by_when(exact: bytes, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     verifier, solver, watcher = town.join(Verifier, "v"), town.join(Solver, "t"), town.join(Whistleblower, "w")
     registry, nothing = verifier.market.registry, bytes(32)
     terms = registry.terms(exact)
-    # Somebody may object to the solver's log at any time.
+    # Somebody may object to the solver's log at any time, or demand data of it.
     found = [next_due(role, nothing) for role in (verifier, solver, watcher)]
     assert found == [None, town.connection.now() + terms.clock, None]
+    solver = town.join(Solver, "t")
+    monkeypatch.setattr(solver.market.demands, "window", lambda: terms.clock // 2)
+    assert next_due(solver, nothing) == town.connection.now() + terms.clock // 2
     verifier.claim_seat(exact)
     # Whoever has the seat decided begins the time of its duty, which takes half of it at most.
     assert next_due(verifier, nothing) == town.connection.now() + terms.verification_window // 2

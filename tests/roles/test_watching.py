@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 from all_parties import Solver, Verifier, Whistleblower, next_of_verifier, next_of_whistleblower
+from log_market import EXACT, JUMP, TOLERANT, Hidden, honest, jumped, not_drawn, sitting
 from role_market import (
     OFFER,
     OFTEN,
     Town,
+    acts,
     awarded,
     disclosed,
     done,
     gain,
+    lied,
     profiled,
     seated,
     seated_with_duty,
@@ -23,12 +26,16 @@ from role_market import (
 from test_false_profiles import CHARGES, Liar
 
 from lab.benchmarks.role_drills import Erring
+from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status
+from pol.execution.executor import ExecutorFactory
 from pol.execution.reference import ReferenceExecutor
+from pol.roles.process import attention
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.process.work_time import verdict_steps
 from pol.roles.whistleblower import second_opinion
 from pol.roles.whistleblower.join_strategy import JoinStrategy
+from pol.roles.whistleblower.objector import UnseenSegment
 from pol.roles.whistleblower.second_opinion import FLAKY
 from pol.verification.profile.profile_challenge import ProfileCharge
 from toy_market import ETHER
@@ -58,6 +65,30 @@ def judged(town: Town, verifier: Verifier) -> bytes:
     verifier.verify(task_id)
     disclosed(verifier, task_id)
     return task_id
+
+
+def misjudged(town: Town, draws: int = 1) -> tuple[bytes, list[int]]:
+    """A task whose verdict lies about the first of the drawn segments, and these."""
+    town.join(Verifier, "v")  # a ticket counts for seats that are opened later
+    task_id = honest(town, replace(TOLERANT, draws=draws))
+    verifier = sitting(town, task_id)
+    verdicts = verifier.replay(task_id)
+    first, *others = sorted(verdict.segment for verdict in verdicts)
+    verifier.post(task_id, [lied(each, "distances") if each.segment == first else each for each in verdicts])
+    disclosed(verifier, task_id)
+    return task_id, [first, *others]
+
+
+class Late(Whistleblower):
+    """Its server shows something only at the second opinion."""
+
+    hidden: Hidden | None = None
+
+    def replayer(self, task_id: bytes, opinion: int) -> ExecutorFactory:
+        if opinion and self.hidden:
+            self.hidden.show()
+            self.hidden = None
+        return super().replayer(task_id, opinion)
 
 
 def watching(town: Town) -> Whistleblower:
@@ -130,6 +161,48 @@ def test_a_machine_that_errs_once_costs_no_stake(town: Town, broken: int) -> Non
         assert (told[0].result, told[0].detail) == (DecisionResult.FAILED, FLAKY)
     assert "replayed the same" in told[-1].why
     assert gain(watcher, tickets=1) == watcher.market.challenges.contested(task_id).challenges == 0
+
+
+def test_a_lie_about_what_a_server_hides_for_a_while_is_challenged(town: Town) -> None:
+    """What had been unseen once was never looked at again, and the false verdict stood."""
+    (task_id, (segment,)), watcher = misjudged(town), watching(town)
+    process = Process(watcher, next_of_whistleblower)
+    hidden = Hidden(town, watcher, task_id, segment + 1)
+    process.turn()
+    assert watcher.examined_twice(task_id).unseen == (UnseenSegment(segment, (segment + 1,)),)
+    hidden.show()
+    assert "challenge the verdict" in done([made for _ in range(4) for made in process.turn()])
+
+
+def test_a_server_that_shows_now_this_and_now_that_hides_no_lie(town: Town) -> None:
+    """It counted as two results of one replay: all was replayed twice again for each segment that a liar showed so."""
+    (task_id, segments), watcher = misjudged(town, 2), town.join(Late, "w")
+    watcher.strategy, watcher.hidden = AT_ANY_PRICE, Hidden(town, watcher, task_id, segments[1] + 1)
+    assert acts(next_of_whistleblower(watcher, task_id)).verb == "challenge the verdict"
+
+
+@pytest.mark.parametrize("knows", ["verdict", "log"])
+def test_what_is_known_to_be_false_is_said_between_the_steps_of_another_look(
+    town: Town, knows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited for the end of all looks that came first, whatever the window."""
+    monkeypatch.setattr(attention, "LOOK", 0.0)
+    town.join(Verifier, "v")
+    other = honest(town, EXACT)
+    task_id = misjudged(town)[0] if knows == "verdict" else jumped(town, EXACT)
+    watcher = watching(town)
+    if knows == "verdict":
+        assert watcher.examined_twice(task_id).findings
+    else:
+        watcher.suspects(task_id)
+        assert watcher.look(task_id, JUMP)
+    watcher._suspects[watcher._log_of(other)] = (not_drawn(watcher, other)[0],)
+    process = Process(watcher, next_of_whistleblower)
+    monkeypatch.setattr(process, "tasks", lambda: [other])
+    (taken,) = process.turn()
+    assert (taken.verb, taken.result) == ("replay a segment", DecisionResult.DONE), taken
+    desk = watcher.market.courts[Matter.VERDICT if knows == "verdict" else Matter.OBJECTION].desk
+    assert len(desk.disputes(task_id)) == 1
 
 
 @pytest.mark.parametrize(("window", "shares_no_code"), [(24 * 3600, True), (300, False)])

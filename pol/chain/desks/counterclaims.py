@@ -110,9 +110,10 @@ class Counterclaims(DisputeDesk):
         return self.read_as(Counterclaim, "counterclaimed", number)
 
     def open_for(self, task_id: bytes) -> list[int]:
-        """Numbers of the counterclaims that aren't concluded, oldest first."""
-        numbers = [int(event["number"]) for event in self.events("Counterclaimed", taskId=task_id)]
-        return [number for number in numbers if not self.counterclaimed(number).concluded]
+        """Numbers of the counterclaims that aren't concluded, oldest first, by events alone."""
+        concluded = {int(event["number"]) for event in self.events("CounterclaimConcluded", taskId=task_id)}
+        numbers = (int(event["number"]) for event in self.events("Counterclaimed", taskId=task_id))
+        return [number for number in numbers if number not in concluded]
 
     def said(self, number: int) -> SaidClaim:
         """A counterclaim as it was posted.

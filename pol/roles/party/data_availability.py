@@ -10,6 +10,7 @@ from pol.chain.desks.task_registry import MarketTask, Status
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.state_leaf import prove
 from pol.errors import OperationalError, PolError, ProtocolError
+from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_document import LoadedTask
@@ -99,16 +100,16 @@ def demanded_entries(role: Role, task_id: bytes, task: MarketTask) -> set[int]:
 
 
 def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
-    """Answer every open demand for a task's log, the most urgent first; returns those that were answered.
+    """Answer open demands for a task's log for about a minute, the most urgent first; returns those that were answered.
 
     From commitment to settlement, the solver calls this more often than every half of the answer window. In the second
-    half anybody with a copy of the states may answer.
+    half anybody with a copy of the states may answer. The rest is left to the next call: a clock may run meanwhile.
 
     Raises:
         ProtocolError: the store holds other data than was committed.
-        OperationalError: node or store failed. Either is raised after all other demands were tried.
+        OperationalError: node or store failed. Either is raised after the other demands were tried.
     """
-    answered, failures = list[DataDemand](), list[PolError]()
+    answered, failures, began = list[DataDemand](), list[PolError](), role.timer()
     for demand in current_demands(role, task_id, role.market.registry.task(task_id)):
         if role.connection.now() > demand.deadline:
             continue
@@ -119,21 +120,25 @@ def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
             # Somebody else may have answered it in the meantime.
             if not isinstance(error, Reverted) or error.error != "NoSuchDemand":
                 failures.append(error)
+        if role.timer() - began > MINUTE:
+            break
     if failures:
         raise failures[0]
     return answered
 
 
 def expire_demands(role: Role, task_id: bytes) -> list[DataDemand]:
-    """End expired demands: the solver loses its stake for the first, and the bonds of all others come back.
+    """End expired demands, this party's own first: the solver loses its stake for one, and own bonds come back.
+
+    Whose demand it is gets a part of the stake. A stranger's moot ones are left to it: there may be any number.
 
     Raises:
         Reverted: a verdict is on its way, and is decided before.
     """
-    ended = []
-    for demand in role.market.demands.demands(task_id):
-        task = role.market.registry.task(task_id)
-        if is_moot(demand, task) or role.connection.now() > demand.deadline:
+    ended, own = list[DataDemand](), role.wallet.address
+    for demand in sorted(role.market.demands.demands(task_id), key=lambda each: each.demander != own):
+        moot = is_moot(demand, role.market.registry.task(task_id))
+        if demand.demander == own if moot else role.connection.now() > demand.deadline:
             role.market.demands.expire(role.wallet, demand)
             ended.append(demand)
     return ended

@@ -58,11 +58,13 @@ class LogDisputant(ReplayingParty):
         start, end = (checkpoints[segment + i].state_root for i in range(2))
         return CommittedSegment(segment, start, end, (log.inclusion(segment), log.inclusion(segment + 1)))
 
-    def own_claim(self, task_id: bytes, segment: int, opinion: int = 0) -> SegmentClaim | None:
+    def own_claim(
+        self, task_id: bytes, segment: int, opinion: int = 0, receipt_seed: bytes | None = None
+    ) -> SegmentClaim | None:
         """What a verdict would have to say about a segment, by this party's replay; None if it can't be replayed."""
-        task, proof = self.task(task_id), self.proof(task_id)
+        task, proof, thresholds = self.task(task_id), self.proof(task_id), self.thresholds(task_id)
         executor = self.replayer(task_id, opinion)(task.program, task.constants)
-        return verify_segment(self.store, task, proof, executor, segment, self.thresholds(task_id)).claim
+        return verify_segment(self.store, task, proof, executor, segment, thresholds, receipt_seed=receipt_seed).claim
 
     def own_look(self, task_id: bytes, own: SegmentClaim) -> SecondLook | None:
         """This party's second look at a segment, where the rule of the task asks for one."""

@@ -31,3 +31,11 @@ def open_disputes(role: Role) -> list[OpenDispute]:
                 if int(event[names.number]) in numbers:
                     found.append(OpenDispute(matter, int(event[names.number]), bytes(event["taskId"])))
     return found
+
+
+def asked_tasks(role: Role) -> set[bytes]:
+    """The open tasks that a party has trained, about whose log somebody demands data or says something."""
+    market, own = role.market, role.wallet.address
+    begun = {bytes(event["taskId"]) for event in market.registry.events("Awarded", solver=own)}
+    begun -= {bytes(event["taskId"]) for event in market.registry.events("TaskClosed")} if begun else begun
+    return {each for each in begun if market.demands.demands(each) or market.counterclaims.open_for(each)}

@@ -102,9 +102,10 @@ def _dues(role: Role, task_id: bytes, disputes: Sequence[OpenDispute]) -> Iterat
             yield max(role.connection.now(), task.began + (task.deadline - task.began) // 3)
         yield from (demand.deadline for demand in current_demands(role, task_id, task))
         if task.status in DISPUTABLE:
-            # An objection may come at any time.
+            # An objection may come at any time, and so may a demand.
             terms = role.market.registry.terms(task_id)
-            yield role.connection.now() + (terms.clock if terms.is_exact else terms.challenge_window)
+            objected = terms.clock if terms.is_exact else terms.challenge_window
+            yield role.connection.now() + min(objected, role.market.demands.window())
     if task.submitter == own and task.status is Status.CONTESTED:
         # A model that it can't read by then is paid for.
         yield task.deadline

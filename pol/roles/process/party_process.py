@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from pol.chain.account.wallet import Reverted
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.open_disputes import open_disputes
+from pol.roles.party.open_disputes import asked_tasks, open_disputes
 from pol.roles.party.party import Party
 from pol.roles.party.role import Role
 from pol.roles.process.final_tasks import final_tasks
@@ -329,7 +329,7 @@ class Process(PartyProcess[R]):
         return (bytes(event["taskId"]) for event in self.role.market.registry.events("TaskSubmitted"))
 
     def _disputed(self) -> set[bytes]:
-        return {each.task_id for each in open_disputes(self.role)}
+        return {each.task_id for each in open_disputes(self.role)} | asked_tasks(self.role)
 
     def _progress(self) -> Counter[bytes]:
         return Counter(bytes(event["taskId"]) for event in self.role.market.registry.events("Advanced"))

@@ -104,9 +104,12 @@ class Objector(LogDisputant, SecondOpinion):
     def look_again(self, task_id: bytes) -> None:
         """Forget the looks at segments whose states couldn't be read, and can be now."""
         for segment, found in self.looks(task_id).items():
-            lost = found.lost if isinstance(found, UnseenSegment) else ()
-            if lost and next(lost_states(self, task_id, lost), None) is None:
+            if isinstance(found, UnseenSegment) and self.is_shown(task_id, found):
                 del self._looks[self._log_of(task_id)][segment]
+
+    def is_shown(self, task_id: bytes, unseen: UnseenSegment) -> bool:
+        """Whether states of a segment couldn't be read, and can be now."""
+        return bool(unseen.lost) and next(lost_states(self, task_id, unseen.lost), None) is None
 
     def known_false(self, task_id: bytes) -> FalseSegment | None:
         """The oddest open suspect that was found to be false; None if none was so far."""
@@ -211,6 +214,20 @@ class Objector(LogDisputant, SecondOpinion):
         most = 8 * market.objections.bond_of(task_id)
         return market.counterclaims.counterclaim(self.wallet, task_id, found.claim, segment.log_proof, found.look, most)
 
+    def seen_claim(
+        self, task_id: bytes, segment: int, opinion: int, receipt_seed: bytes | None = None
+    ) -> SegmentClaim | UnseenSegment:
+        """As `own_claim`, or what keeps this party from it."""
+        for _ in range(2):
+            own = self.own_claim(task_id, segment, opinion, receipt_seed)
+            if own is not None:
+                return own
+            lost = tuple(lost_states(self, task_id, (segment, segment + 1)))
+            if lost:
+                break
+            # Whatever was late is here now; a second failure is this machine's.
+        return UnseenSegment(segment, lost)
+
     def _examined_once(self, task_id: bytes, segment: int, opinion: int) -> Examined:
         committed = self.committed_segment(task_id, segment)
         if not any(committed.start) or not any(committed.end):
@@ -218,9 +235,9 @@ class Objector(LogDisputant, SecondOpinion):
             return FalseSegment(
                 segment, SegmentClaim(segment, committed.start, committed.end, bytes(32), nothing, nothing)
             )
-        own = self.own_claim(task_id, segment, opinion)
-        if own is None:
-            return UnseenSegment(segment, tuple(lost_states(self, task_id, (segment, segment + 1))))
+        own = self.seen_claim(task_id, segment, opinion)
+        if isinstance(own, UnseenSegment):
+            return own
         if own.replay == own.end:
             # What every replay repeats is rejected where it is drawn, and pays nobody.
             return None

@@ -17,10 +17,9 @@ from pol.incentives.jackpot import watch_commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw, watch_limit
 from pol.roles.party.second_look_evidence import LOOK_CHARGES
 from pol.roles.process.defence import require_defensible
-from pol.roles.whistleblower.objector import Objector
+from pol.roles.whistleblower.objector import FalseSegment, Objector, UnseenSegment
 from pol.roles.whistleblower.profile_challenger import ProfileChallenger
 from pol.roles.whistleblower.second_opinion import FLAKY
-from pol.verification.verdict.segment_verification import verify_segment
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class VerdictCheck:
     """Result of checking a verdict: its false claims, most basic first, and the segments that couldn't be replayed."""
 
     findings: tuple[FalseClaim, ...]
-    unseen: tuple[int, ...]
+    unseen: tuple[UnseenSegment, ...]
 
 
 class Whistleblower(ProfileChallenger, Objector):
@@ -56,15 +55,13 @@ class Whistleblower(ProfileChallenger, Objector):
 
     def examine(self, task_id: bytes, opinion: int = 0) -> VerdictCheck:
         """Replay the segments of the current verdict; ``opinion`` 1 replays anew, in another way if there is one."""
-        task, proof, seating = self.task(task_id), self.proof(task_id), self.market.registry.task(task_id).seating
-        executor, thresholds = self.replayer(task_id, opinion)(task.program, task.constants), self.thresholds(task_id)
+        seating = self.market.registry.task(task_id).seating
         looks = self.market.verdicts.looks(task_id, seating)
-        findings, unseen = list[FalseClaim](), list[int]()
+        findings, unseen = list[FalseClaim](), list[UnseenSegment]()
         for index, claim in enumerate(self.market.verdicts.claims(task_id, seating)):
-            seed = self.receipt_seed(task_id, claim.segment)
-            own = verify_segment(self.store, task, proof, executor, claim.segment, thresholds, receipt_seed=seed).claim
-            if own is None:
-                unseen.append(claim.segment)
+            own = self.seen_claim(task_id, claim.segment, opinion, self.receipt_seed(task_id, claim.segment))
+            if isinstance(own, UnseenSegment):
+                unseen.append(own)
                 continue
             charges = self.charges(task_id, index, claim, own, looks.get(index))
             if charges:
@@ -88,11 +85,18 @@ class Whistleblower(ProfileChallenger, Objector):
             first = self.examine(task_id)
             if first.findings:
                 self.forget(task_id)
-                if self.examine(task_id, 1) != first:
+                # Servers show now this and now that: it says nothing about what is false.
+                if self.examine(task_id, 1).findings != first.findings:
                     self.forget(task_id)
                     raise OperationalError(FLAKY)
             self._examined[key] = first
         return self._examined[key]
+
+    def examine_again(self, task_id: bytes) -> None:
+        """Forget an examination that has found nothing in what it saw, if more can be seen now."""
+        checked = self._examined.get(self._verdict_of(task_id))
+        if checked and not checked.findings and any(self.is_shown(task_id, unseen) for unseen in checked.unseen):
+            del self._examined[self._verdict_of(task_id)]
 
     def has_examined(self, task_id: bytes) -> bool:
         """Whether `examined_twice` has its answer."""
@@ -115,14 +119,24 @@ class Whistleblower(ProfileChallenger, Objector):
 
     def examined(self) -> Iterable[bytes]:
         """As `Role.examined`."""
-        return {task_id for task_id, *_ in self._examined}
+        profiles = {key[0] for key, false in self._checked.items() if false}
+        verdicts = {key[0] for key, checked in self._examined.items() if checked.findings}
+        logs = {
+            key[0] for key, looks in self._looks.items() if any(isinstance(f, FalseSegment) for f in looks.values())
+        }
+        return profiles | verdicts | logs
+
+    def has_found(self, task_id: bytes) -> bool:
+        """Whether this party knows that the profile or the verdict is false."""
+        if self.market.registry.task(task_id).status is Status.PROFILING:
+            return self.has_checked(task_id) and bool(self.checked_twice(task_id))
+        return self.has_examined(task_id) and bool(self.examined_twice(task_id).findings)
 
     def unsaid_until(self, task_id: bytes) -> int | None:
         """As `Role.unsaid_until`: the deadline of a commitment to an error in a watched verdict."""
-        if self.market.registry.task(task_id).status is not Status.WATCHED or not self.has_examined(task_id):
-            return None
-        found = self._examined[self._verdict_of(task_id)].findings and self.watched(task_id)
-        return self.market.verdicts.verdict(task_id).watch_until if found else None
+        is_watched = self.market.registry.task(task_id).status is Status.WATCHED
+        is_drawn = is_watched and self.has_found(task_id) and self.watched(task_id)
+        return self.market.verdicts.verdict(task_id).watch_until if is_drawn else None
 
     def watch(self, task_id: bytes) -> list[FalseClaim]:
         """Look for false entries, and commit every drawn ticket to the first, in the last seconds of the watch.

@@ -34,13 +34,7 @@ def _decide(role: Whistleblower, task_id: bytes) -> Decision:
     own = _own(role, task_id, task)
     if own is not None:
         return own
-    looks = {
-        Status.PROFILING: _profile,
-        Status.WATCHED: _watch,
-        Status.CONTESTED: _verdict,
-        Status.CLOSED: _catches,
-    }
-    look = looks.get(task.status)
+    look = _catches if task.status is Status.CLOSED else LOOKS.get(task.status)
     considered = look(role, task_id, task) if look is not None else None
     if not isinstance(considered, Action) and task.status in DISPUTABLE:
         objection = objection_decision(role, task_id, task)
@@ -52,17 +46,15 @@ def _decide(role: Whistleblower, task_id: bytes) -> Decision:
 
 
 def _fulfill(role: Whistleblower, task_id: bytes) -> None:
-    """Do what is due about a task, but for what has still to be looked at."""
+    """Do what is due about a task, and say what is known to be false: another look may outlast its window."""
     task = role.market.registry.task(task_id)
     found: Decision | None = _own(role, task_id, task)
-    if found is None and task.status is Status.WATCHED and role.has_examined(task_id):
-        found = _watch(role, task_id, task)
+    if found is None and task.status in LOOKS and role.has_found(task_id):
+        found = LOOKS[task.status](role, task_id, task)
+    if not isinstance(found, Action) and role.has_screened(task_id) and role.known_false(task_id) is not None:
+        found = objection_decision(role, task_id, task)
     if isinstance(found, Action) and found.mode <= role.mode:
         found.act()
-
-
-next_of_whistleblower = attentively(_decide, _fulfill)
-"""`_decide`; what is due about other tasks is done between the steps of a replay."""
 
 
 def _concern(role: Whistleblower, task_id: bytes, task: MarketTask) -> str:
@@ -142,6 +134,7 @@ def _watch(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision | 
     tickets = sorted(set(tickets) - {int(event["ticket"]) for event in committed})
     if not tickets:
         return Wait(task_id, "its tickets are committed to what it has found", until)
+    role.examine_again(task_id)
     if not role.has_examined(task_id):
         waits = untimely(role, task_id, verdict_steps(role.market.registry.terms(task_id)), until)
         if waits is not None:
@@ -167,13 +160,15 @@ def _verdict(role: Whistleblower, task_id: bytes, task: MarketTask) -> Decision 
     reason = _unwilling(role, task_id, terms, terms.draws * terms.interval * terms.work_units // terms.steps, bond)
     if reason:
         return Wait(task_id, reason, until)
+    role.examine_again(task_id)
     if not role.has_examined(task_id):
         waits = untimely(role, task_id, verdict_steps(terms), until)
         if waits is not None:
             return waits
     checked = role.examined_twice(task_id)
     if not checked.findings:
-        unseen = f", but for the segments {list(checked.unseen)}, which it can't get" if checked.unseen else ""
+        hidden = [each.segment for each in checked.unseen]
+        unseen = f", but for the segments {hidden}, which it can't get" if hidden else ""
         return Wait(task_id, f"it has replayed the same as the verdict says{unseen}", until)
     finding = checked.findings[0]
     wrong = f"it has replayed twice that claim {finding.charge.index} is false ({finding.charge.kind.name.lower()})"
@@ -214,3 +209,8 @@ def _unprofitable(role: Whistleblower, terms: Terms, bond: int, others: int, def
     except (OperationalError, ProtocolError) as error:
         return str(error)
     return ""
+
+
+LOOKS = {Status.PROFILING: _profile, Status.WATCHED: _watch, Status.CONTESTED: _verdict}
+next_of_whistleblower = attentively(_decide, _fulfill)
+"""`_decide`; what is due about other tasks is done between the steps of a replay."""
