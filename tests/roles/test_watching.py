@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from random import Random
 from typing import Any
 
@@ -31,6 +32,7 @@ from pol.chain.desks.task_registry import Status
 from pol.execution.executor import ExecutorFactory
 from pol.execution.reference import ReferenceExecutor
 from pol.roles.process import attention
+from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.process.work_time import verdict_steps
 from pol.roles.whistleblower import second_opinion
@@ -216,6 +218,21 @@ def test_a_second_opinion_leaves_most_of_the_window(
     monkeypatch.setattr(second_opinion, "REFERENCE_SPEED", task.document.work * verdict_steps(terms) / 60)
     executor = watcher.replayer(task_id, 1)(task.program, task.constants)
     assert isinstance(executor, ReferenceExecutor) is shares_no_code
+
+
+def test_a_watch_goes_before_what_others_serve(town: Town) -> None:
+    """A slow server of another task was read for days, and the watch passed."""
+    watcher, verifier = watching(town), town.join(Verifier, "v")
+    other, _ = submitted(town)
+    task_id = proven(town, verifier)
+    seated_with_duty(verifier, task_id, forced=False)
+    verifier.verify(task_id)
+    verifier.open_watch(task_id)
+    assert reading_seconds(watcher, other) <= OFFER.watch_window / 2
+    assert reading_seconds(watcher, task_id) == inf
+    process = Process(watcher, next_of_whistleblower)
+    assert [made.task_id for made in process.turn()] == [task_id, other]
+    assert reading_seconds(watcher, other) == inf  # it has looked
 
 
 def test_it_leaves_what_does_not_pay(town: Town) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -237,6 +237,10 @@ class Role(Party):
     def unsaid_until(self, task_id: bytes) -> int | None:
         """The last second to publish a finding that this party still keeps secret; None if there is none."""
         return None
+
+    def watches(self) -> Mapping[bytes, int]:
+        """The last second of each open watch for which it is drawn, and whose verdict it hasn't looked at."""
+        return {}
 
     def bring(self, number: int) -> None:
         """Bring the seed of a beacon round on chain.

@@ -46,10 +46,12 @@ def require_nothing_due(role: Role, task_id: bytes, needed: float, until: int) -
 
 def reading_seconds(role: Role, task_id: bytes) -> float:
     """Seconds for which a look at a task, or work on it, may read from strangers' servers: half of those that are left
-    until an obligation about another task, and a minute at least.
+    until an obligation about another task, or the end of a watch, and a minute at least.
     """
-    due = next_due(role, task_id)
-    return inf if due is None else max(MINUTE, (due - role.connection.now()) / 2)
+    dues = [until for watched, until in role.watches().items() if watched != task_id]
+    if (owed := next_due(role, task_id)) is not None:
+        dues.append(owed)
+    return max(MINUTE, (min(dues) - role.connection.now()) / 2) if dues else inf
 
 
 def next_due(role: Role, besides: bytes) -> int | None:

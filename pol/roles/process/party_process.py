@@ -329,7 +329,7 @@ class Process(PartyProcess[R]):
         return (bytes(event["taskId"]) for event in self.role.market.registry.events("TaskSubmitted"))
 
     def _disputed(self) -> set[bytes]:
-        return {each.task_id for each in open_disputes(self.role)} | asked_tasks(self.role)
+        return {each.task_id for each in open_disputes(self.role)} | asked_tasks(self.role) | set(self.role.watches())
 
     def _progress(self) -> Counter[bytes]:
         return Counter(bytes(event["taskId"]) for event in self.role.market.registry.events("Advanced"))

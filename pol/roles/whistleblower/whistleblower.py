@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -116,6 +116,13 @@ class Whistleblower(ProfileChallenger, Objector):
         most = watch_limit(self.market.sortition.total(since), self.market.sortition.watchers())
         account = bytes.fromhex(self.wallet.address[2:])
         return [ticket for ticket in range(tickets) if draw.rank(account, ticket) < most]
+
+    def watches(self) -> Mapping[bytes, int]:
+        """As `Role.watches`."""
+        now = self.connection.now()
+        opened = {bytes(event["taskId"]): int(event["until"]) for event in self.market.verdicts.events("WatchOpened")}
+        due = {task_id: until for task_id, until in opened.items() if until >= now and not self.has_examined(task_id)}
+        return {task_id: until for task_id, until in due.items() if self.watched(task_id)}
 
     def examined(self) -> Iterable[bytes]:
         """As `Role.examined`."""
