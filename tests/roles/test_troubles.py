@@ -317,4 +317,6 @@ def test_tasks_in_memory_have_a_bound(town: Town) -> None:
     solver = town.join(Solver, "t", policy=replace(PUBLIC_CHAIN, max_task_bytes=size))
     for task_id in (first, second, first, third):
         solver.task(task_id)
+        solver.second_looks(task_id), solver.profile_evidence(task_id)
     assert list(solver._tasks) == [first, third]
+    assert sorted(solver._second_looks) == sorted(solver._profile_evidence) == sorted([first, third])

@@ -129,6 +129,12 @@ class ReplayingParty(Role):
             self._second_looks[task_id] = SecondLookEvidence(self.task(task_id), terms, self.attentive)
         return self._second_looks[task_id]
 
+    def _let_go(self, task_id: bytes) -> None:
+        super()._let_go(task_id)
+        if all(each.task_id != task_id for each in open_disputes(self)):  # a move needs what holds on to the task
+            self._profile_evidence.pop(task_id, None)
+            self._second_looks.pop(task_id, None)
+
     def forget(self, task_id: bytes) -> None:
         """As `Role.forget`, with all executions."""
         super().forget(task_id)
