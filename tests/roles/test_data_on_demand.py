@@ -9,12 +9,15 @@ import role_market
 from all_parties import Solver, Verifier, Whistleblower, next_of_solver
 from role_market import Town, done
 
+from pol.arithmetic.primitives import Words
 from pol.chain.desks.task_registry import Status
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party import data_availability
 from pol.roles.party.policy import Policy
 from pol.roles.process.party_process import Process
-from pol.training.task.learning_proof import load_checkpoint
+from pol.training.storage.store import Store
+from pol.training.task.learning_proof import TaskCheckpoint, load_checkpoint
+from pol.training.task.task_document import LoadedTask
 from pol.verification.verdict.verdict import Outcome
 
 
@@ -71,15 +74,24 @@ def test_a_solver_shows_what_it_has(seated: Seated) -> None:
     assert verdict.outcome is Outcome.ACCEPTED
 
 
-def test_a_flood_of_demands_leaves_time_for_a_move(seated: Seated) -> None:
-    """All were answered at one go, whatever clock ran meanwhile: with large states that takes hours."""
+def test_a_flood_of_demands_leaves_time_for_a_move(seated: Seated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All were answered at one go, each with its own read: with large states that takes hours, whatever clock runs."""
     task_id, solver, watcher = seated.task_id, seated.solver, seated.watcher
-    made = [data_availability.demand_state(watcher, task_id, entry) for entry in (0, 1, 2, 1)]
-    readings = iter(range(100))
+    asked = ((1, 0), (2, 0), (0, 0), (1, 1), (2, 1))
+    made = [watcher.market.demands.demand(watcher.wallet, task_id, entry, slot, 0) for entry, slot in asked]
+    readings, read = iter(range(100)), list[int]()
+
+    def load(store: Store, task: LoadedTask, entry: TaskCheckpoint) -> list[Words]:
+        read.append(entry.index)
+        return load_checkpoint(store, task, entry)
+
+    monkeypatch.setattr(data_availability, "load_checkpoint", load)
     solver.timer = lambda: next(readings) * 40.0
-    assert data_availability.answer_demands(solver, task_id) == made[:2]
+    assert data_availability.answer_demands(solver, task_id) == [made[0], made[3]]
+    solver.timer = lambda: 0.0
     assert done(Process(solver, next_of_solver).turn()) == ["show data"]
     assert solver.market.demands.open(task_id) == 0
+    assert read == [1, 2, 0]
 
 
 def test_who_has_nothing_to_show_loses_stake_and_task(seated: Seated) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
+from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.data_demands import DataDemand
 from pol.chain.desks.task_registry import MarketTask, Status
@@ -13,7 +15,6 @@ from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 from pol.training.task.learning_proof import load_checkpoint
-from pol.training.task.task_document import LoadedTask
 
 PROBES = 4
 """Log entries that are read before a seat is claimed, while no segment is drawn yet."""
@@ -100,7 +101,7 @@ def demanded_entries(role: Role, task_id: bytes, task: MarketTask) -> set[int]:
 
 
 def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
-    """Answer open demands for a task's log for about a minute, the most urgent first; returns those that were answered.
+    """Answer open demands for a task's log for about a minute, the most urgent entries first; returns the answered.
 
     From commitment to settlement, the solver calls this more often than every half of the answer window. In the second
     half anybody with a copy of the states may answer. The rest is left to the next call: a clock may run meanwhile.
@@ -110,11 +111,18 @@ def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
         OperationalError: node or store failed. Either is raised after the other demands were tried.
     """
     answered, failures, began = list[DataDemand](), list[PolError](), role.timer()
-    for demand in current_demands(role, task_id, role.market.registry.task(task_id)):
+    demands = current_demands(role, task_id, role.market.registry.task(task_id))
+    entries = {demand.entry: number for number, demand in reversed(list(enumerate(demands)))}
+
+    @lru_cache(1)  # a flood of demands for a large state would take longer than their window
+    def state(entry: int) -> list[Words]:
+        return load_checkpoint(role.store, role.task(task_id), role.proof(task_id).checkpoints[entry])
+
+    for demand in sorted(demands, key=lambda each: entries[each.entry]):
         if role.connection.now() > demand.deadline:
             continue
         try:
-            _answer(role, role.task(task_id), demand)
+            _answer(role, demand, state(demand.entry))
             answered.append(demand)
         except PolError as error:
             # Somebody else may have answered it in the meantime.
@@ -168,10 +176,9 @@ def is_moot(demand: DataDemand, task: MarketTask) -> bool:
     return demand.began != task.began or task.status is Status.CLOSED
 
 
-def _answer(role: Role, task: LoadedTask, demand: DataDemand) -> None:
+def _answer(role: Role, demand: DataDemand, state: Sequence[Words]) -> None:
     checkpoints = role.proof(demand.task_id).checkpoints
-    state = load_checkpoint(role.store, task, checkpoints[demand.entry])
-    piece = prove(task.program, state, demand.position, demand.leaf)
+    piece = prove(role.task(demand.task_id).program, state, demand.position, demand.leaf)
     path = CheckpointLog([entry.state_root for entry in checkpoints]).inclusion(demand.entry)
     role.market.demands.answer(role.wallet, demand, piece, path)
 
