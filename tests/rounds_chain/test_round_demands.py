@@ -6,6 +6,7 @@ import pytest
 from toy_rounds import ANSWER_GAS, DAY, MERGE, MONEY, ROSTER_ANSWER_GAS, STEP, ToyRounds, price_of
 
 from pol.chain.account.wallet import Reverted
+from pol.chain.rounds.plan_terms import PlanCommitment
 from pol.chain.rounds.round_demands import RoundDemand
 from pol.chain.rounds.signed_structs import claim_struct, logged_entry, member_proof
 from pol.chain.rounds.worker_bonds import Standing
@@ -50,6 +51,27 @@ def test_a_source_is_shown(toy: ToyRounds, slot: int) -> None:
     assert earned == before["challenger"] - toy.free("challenger")
     assert earned >= 2 * MONEY.price
     toy.check_books()
+
+
+def test_a_source_is_shown_by_nothing_else(toy: ToyRounds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tensor of another end, the rule of another slot, and a claim of a phase that the rule doesn't name."""
+    demands, challenger, ann = toy.contracts.demands, toy.wallets["challenger"], toy.wallets["ann"]
+    merge, own, other = toy.made["ann", MERGE].entry, toy.made["ann", STEP], toy.made["bob", MERGE]
+    sources = toy.sources(merge)
+    demand = demands.demand_source(challenger, toy.plan_id, merge, toy.commitment, 0)
+    ends = [[each.root for each in made.end] for made in (own, other)]
+    with pytest.raises(Reverted, match="NotAtPlace"):
+        demands.answer_source(ann, demand, merge, toy.commitment, sources, 0, own.entry, ends[1])
+    with monkeypatch.context() as patched:
+        rule = toy.commitment.rule
+        patched.setattr(PlanCommitment, "rule", lambda _, phase, slot: rule(phase, 1 - slot))
+        with pytest.raises(Reverted, match="NotInRules"):
+            demands.answer_source(ann, demand, merge, toy.commitment, sources, 0, own.entry, ends[0])
+    sources[0] = replace(sources[0], claim=other.entry.claim.digest, root=ends[1][sources[0].slot])
+    false = toy.signed("ann", merge, sources=sources_root(sources), start=start_of(sources))
+    demand = demands.demand_source(challenger, toy.plan_id, false, toy.commitment, 0)
+    with pytest.raises(Reverted, match="OtherRule"):
+        demands.answer_source(ann, demand, false, toy.commitment, sources, 0, other.entry, ends[1])
 
 
 @pytest.mark.parametrize("slot", [2, 2**32 - 1])
