@@ -114,6 +114,14 @@ def test_a_replay_says_who_is_right(scene: Scene) -> None:
     assert "A replay here says that the challenger is right" in page
     shown = dispute_page(view.tasks[0], scene.dispute(), view.time, lambda kind, key: key)
     assert "A replay here" not in shown
+    role: Any = scene.seen.role
+    claim, _ = role.disputed(view.tasks[0].task_id, 1)
+    name = role.proof(view.tasks[0].task_id).checkpoints[claim.segment + 1].object
+    (hidden,) = scene.document.parent.glob(f"store/*/{name}")
+    hidden.rename(hidden.with_suffix(".hidden"))  # who can't see it says nothing
+    (dispute,) = MarketReader(place.connection, place.deployment, place.store_url, replay=True).view().tasks[0].disputes
+    hidden.with_suffix(".hidden").rename(hidden)
+    assert dispute.right is Side.NONE
 
 
 def test_a_dispute_under_way(scene: Scene) -> None:

@@ -210,11 +210,15 @@ class MarketReader:
         market = self._reader.market
         if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).subject:
             return Side.NONE
-        charge = market.challenges.charge(number)
         try:
-            found = {(f.charge.index, int(f.charge.kind)) for f in self._reader.examined_twice(task_id).findings}
+            claim, charge = self._reader.disputed(task_id, number)
+            self._reader.examine_again(task_id)
+            checked = self._reader.examined_twice(task_id)
         except (OperationalError, ProtocolError):
             return Side.NONE
+        if any(each.segment == claim.segment for each in checked.unseen):
+            return Side.NONE
+        found = {(each.charge.index, int(each.charge.kind)) for each in checked.findings}
         return Side.CHALLENGER if (charge.index, int(charge.kind)) in found else Side.ASSERTER
 
     def _course(self, task_id: bytes) -> TrainingCourse | None:
