@@ -89,10 +89,7 @@ contract ChallengeTest is MarketBase {
         _challenge();
         _finish(false);
         _expectRefused(old, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
-        _seatVerifier(nextVerifier, false);
-        _verdict(nextVerifier, false);
-        _openWatch();
-        _disclose(nextVerifier, false);
+        _judgeNext(false);
         _expectRefused(old, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
     }
 
