@@ -493,15 +493,13 @@ def test_layers_that_cannot_be_followed_are_named(make: Callable[[], nn.Module],
         attempt(make())
 
 
-def test_a_bounded_embedding_is_refused_with_advice_of_its_own() -> None:
-    table = nn.Embedding(11, CLASSES, max_norm=1.0)
-    with pytest.raises(UnsupportedError, match=r"model: Embedding -- .*embedding_renorm.*leave out max_norm"):
-        attempt(table, dataset=(torch.arange(ROWS) % 11, LABELS), loss=functional.cross_entropy)
-
-
-def test_a_sparse_embedding_is_refused_with_advice_of_its_own() -> None:
-    table = nn.Embedding(11, CLASSES, sparse=True)
-    with pytest.raises(UnsupportedError, match=r"model: Embedding -- .*leave sparse=True out"):
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [({"max_norm": 1.0}, ".*embedding_renorm.*leave out max_norm"), ({"sparse": True}, ".*leave sparse=True out")],
+)
+def test_an_embedding_is_refused_with_advice_of_its_own(option: dict[str, Any], advice: str) -> None:
+    table = nn.Embedding(11, CLASSES, **option)
+    with pytest.raises(UnsupportedError, match=f"model: Embedding -- {advice}"):
         attempt(table, dataset=(torch.arange(ROWS) % 11, LABELS), loss=functional.cross_entropy)
 
 
