@@ -301,8 +301,7 @@ def test_subtraction_is_addition_of_the_negated(a: int, b: int) -> None:
 
 @given(words, words, words)
 def test_fma_contains_sum_and_product(a: int, b: int, c: int) -> None:
-    one = 0x3F800000
-    assert results(Op.FFMA, [(a, one, c)]) == results(Op.FADD, [(a, c)])
+    assert results(Op.FFMA, [(a, 0x3F800000, c)]) == results(Op.FADD, [(a, c)])
     minus_zero_of_product = (a ^ b) & SIGN  # the zero that leaves a product as it is
     assert results(Op.FFMA, [(a, b, minus_zero_of_product)]) == results(Op.FMUL, [(a, b)])
 

@@ -544,8 +544,7 @@ def test_views_of_the_weights_follow_and_torch_knows_of_the_write() -> None:
     weight = model[0].weight
     view, address, version = weight.detach().view(-1), weight.data_ptr(), weight._version
     before = model(X).square().sum()
-    step = exact(model, SGD(model.parameters(), 0.1))
-    step(*next(batches()))
+    exact(model, SGD(model.parameters(), 0.1))(*next(batches()))
     assert torch.equal(view, weight.detach().view(-1))
     assert weight.data_ptr() == address
     assert weight._version > version

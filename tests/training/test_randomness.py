@@ -90,8 +90,7 @@ def test_initialisation_goes_on_where_it_ended() -> None:
     with random.initialization():
         second = model()
     assert digest(first) != digest(second)
-    again = TaskRandomness(SEED)
-    with again.initialization():
+    with TaskRandomness(SEED).initialization():
         assert [digest(model()), digest(model())] == [digest(first), digest(second)]
 
 

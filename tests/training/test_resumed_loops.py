@@ -396,8 +396,7 @@ def test_a_validation_through_the_loader_of_the_steps_needs_a_name(tmp_path: Pat
 
 
 def test_one_loader_has_one_name(tmp_path: Path) -> None:
-    t = Training(f"file://{tmp_path}")
-    recorder = t.record()
+    recorder = Training(f"file://{tmp_path}").record()
     recorder.resume()
     one, other = loader(), loader()
     recorder.batches(one)

@@ -54,10 +54,6 @@ def _loop(target: Target) -> Segment:
     return AttackLoop(target).train
 
 
-def _compiled(target: Target) -> Segment:
-    return AttackLoop(target, compiled=True).train
-
-
 def _graph(target: Target) -> Segment:
     """The captured graph, operation by operation: what the solver of the market runs."""
     native = NativeExecutor(target.task.aten)
@@ -98,6 +94,6 @@ WAYS: Mapping[str, tuple[Callable[[], AbstractContextManager[object]], Callable[
     "graph": (nullcontext, _graph),
     "two threads": (lambda: threads(2), _loop),
     "without oneDNN": (_without_onednn, _loop),
-    "compiled": (nullcontext, _compiled),
+    "compiled": (nullcontext, lambda target: AttackLoop(target, compiled=True).train),
 }
 """By name: the settings of torch, and what runs a segment under them."""
