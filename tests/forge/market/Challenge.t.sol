@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Claim, ClaimCharge, Desk, IChallenges, ITaskRegistry, MarketBase, Opening} from "./MarketBase.sol";
+import {Claim, ClaimCharge, Desk, IChallenges, ITaskRegistry, MarketBase} from "./MarketBase.sol";
 import {StartParams, Status} from "./MarketBase.sol";
 
 /// @notice What goes to court, from whom and when.
@@ -129,10 +129,6 @@ contract ChallengeTest is MarketBase {
             vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, number));
             game.report(number, false);
         }
-    }
-
-    function _opening(uint128 most) private pure returns (Opening memory) {
-        return Opening(HEADER, PAYLOAD, most);
     }
 
     function _expectRefused(ClaimCharge memory charge, bytes memory reason) private {

@@ -144,7 +144,7 @@ contract UnservedTest is ObjectionBase {
             vm.assertEq(_gain(challenger), 0);
             int256 fee = stood == 1 ? int256(1 ether) : int256(0);
             vm.assertEq(_gain(nextVerifier), fee);
-            vm.assertEq(_gain(submitter), _afterHalf() - fee);
+            vm.assertEq(_gain(submitter), int256(uint256(STAKE / 2)) - int256(settlement.escrowOf(_terms())) - fee);
             _expectAllPaid();
         }
         setUp();
@@ -254,10 +254,6 @@ contract UnservedTest is ObjectionBase {
 
     function _tax() private view returns (int256) {
         return int256(jackpot.tax(_terms().jackpot));
-    }
-
-    function _afterHalf() private view returns (int256) {
-        return int256(uint256(STAKE / 2)) - int256(settlement.escrowOf(_terms()));
     }
 }
 
