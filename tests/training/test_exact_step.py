@@ -144,8 +144,7 @@ def test_a_training_that_is_resumed_has_the_bits_of_one_that_was_not(name: str) 
         scheduler = lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
         return model, optimizer, scheduler, exact(model, optimizer, Loop(scheduler, ema=0.9))
 
-    whole = made()
-    first = made()
+    whole, first = made(), made()
     for batch in batches():
         whole[3](*batch)
     for batch in list(batches())[:3]:

@@ -235,12 +235,11 @@ def test_no_more_than_32_levels(chain: tuple[Path, list[LearningRecord]]) -> Non
         verify_lineage(own, base)
 
 
-def test_another_shape_under_the_same_name_is_refused(chain: tuple[Path, list[LearningRecord]], tmp_path: Path) -> None:
+def test_another_shape_and_nothing_in_common_are_refused(
+    chain: tuple[Path, list[LearningRecord]], tmp_path: Path
+) -> None:
     with pytest.raises(ProtocolError, match=r"head.weight is .*\(9, 70\).*new="):
         train(tmp_path, Model(9), from_record(store(chain, "first")))
-
-
-def test_nothing_in_common_is_refused(chain: tuple[Path, list[LearningRecord]], tmp_path: Path) -> None:
     with pytest.raises(ProtocolError, match="no parameter"):
         train(tmp_path, nn.Linear(2, 2), from_record(store(chain, "first")))
 

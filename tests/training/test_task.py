@@ -116,10 +116,12 @@ def test_other_names_are_noticed() -> None:
         load(store, changed(store, digest, lambda document: document.update(names=object_)))
 
 
-def test_a_missing_object_is_operational() -> None:
+def test_a_missing_object_and_a_withheld_proof_are_operational() -> None:
     store, digest = published()
     with pytest.raises(OperationalError):
         load(store, changed(store, digest, lambda document: document.update(program=HASH)))
+    with pytest.raises(OperationalError):
+        learning_proof.load(Store("memory://withheld"), honest().digest, loaded())
 
 
 def test_an_order_table_of_another_length_is_refused() -> None:
@@ -283,11 +285,6 @@ def test_a_log_of_another_size_is_rejected() -> None:
     data = honest().proof.encode().replace(b'"log_size":13', b'"log_size":12')
     with pytest.raises(ProtocolError, match="log of 12"):
         LearningProof.decode(data)
-
-
-def test_a_withheld_proof_is_operational() -> None:
-    with pytest.raises(OperationalError):
-        learning_proof.load(Store("memory://withheld"), honest().digest, loaded())
 
 
 def test_the_data_set() -> None:
