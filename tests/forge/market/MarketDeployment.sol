@@ -63,7 +63,6 @@ abstract contract MarketDeployment is Base {
     address internal watcher = account("watcher");
     address internal donor = account("donor");
     address internal treasury = account("treasury");
-    address[] internal _desksOfVault;
     mapping(address account => uint256 free) private _before;
 
     /// @dev Hashes vectors, where a test has some.
@@ -139,7 +138,7 @@ abstract contract MarketDeployment is Base {
             all[i] = address(desks[i]);
         }
         (all[10], all[11], all[12]) = (address(sortition), address(jackpot), address(auction));
-        vault.wire(_desksOfVault = all);
+        vault.wire(all);
     }
 
     function _endow() internal {
