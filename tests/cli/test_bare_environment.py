@@ -44,14 +44,17 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answers]:
 
 
 def _said(extras: tuple[str, ...], folder: Path) -> Answers:
-    lines = [(*path, "--help") for path in all_commands()]
-    # With nothing said; all checks of a device take a minute.
-    lines += [(*path, "--short") if path == ("selftest",) else path for path in all_commands() if path]
+    lines = [(*path, "--help") for path in all_commands()] + [_plain(path) for path in all_commands() if path]
     # With all that they need, demo, benchmarks and a market would run.
     lines = [line for line in lines if not extras or line[0] not in {"demo", "bench", "up"} or "--help" in line]
     lines += [] if extras else list(NEEDS)
     done = ran([sys.executable, ROOT / "tests" / "bare_environment.py", json.dumps([extras, lines])], cwd=folder)
     return {line: (code, out) for line, (code, out) in zip(lines, json.loads(done.stdout), strict=True)}
+
+
+def _plain(path: tuple[str, ...]) -> tuple[str, ...]:
+    """With nothing said; all checks of a device take a minute."""
+    return (*path, "--short") if path == ("selftest",) else path
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)

@@ -34,7 +34,8 @@ def test_patience_grows_with_what_an_import_takes(
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "public-run"
     command = [sys.executable, "-m", "pol.cli.main", "demo", "--decentralised", "--json", "--out", str(folder)]
-    assert json.loads(ran(command).stdout) == json.loads((folder / "report.json").read_text())
+    done = ran(command)
+    assert json.loads(done.stdout) == json.loads((folder / "report.json").read_text())
     return folder
 
 

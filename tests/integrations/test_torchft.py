@@ -77,7 +77,8 @@ def test_a_replica_that_joins_late_says_what_it_took_over(tmp_path: Path) -> Non
         while not stepped(f"file://{tmp_path}/first"):
             assert first.poll() is None
             time.sleep(0.1)
-        assert ended(first, start(address, 1, 1, 6, f"file://{tmp_path}/late", 0)) == [0, 0]
+        late = start(address, 1, 1, 6, f"file://{tmp_path}/late", 0)
+        assert ended(first, late) == [0, 0]
     found = newest(f"file://{tmp_path}/late")
     ((before, after),) = found.components["torchft"]["state"]["taken"]
     assert before == 0
