@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import torch
-
+from lab.benchmarks.figure import torch_threads
 from pol.arithmetic.primitives import Words
 from pol.demo import digits
 from pol.demo.cheating_training import SkippingExecutor
@@ -61,12 +60,8 @@ def solve(skipped: Collection[int] = (), order_seed: int = SEED, threads: int = 
     store, _ = published(order_seed)
     task = loaded(order_seed)
     recorder = TaskRecorder(store, task)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with torch_threads(threads):
         train(task, SkippingExecutor(NativeExecutor(task.aten), skipped), recorder)
-    finally:
-        torch.set_num_threads(before)
     digest, proof = recorder.publish(environment())
     return Training(store, task, digest, proof)
 

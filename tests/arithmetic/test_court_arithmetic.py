@@ -179,18 +179,15 @@ def test_float_primitives_stay_below_their_ceilings(court: Contract, op: Op) -> 
     assert worst <= CEILINGS[op][1]
 
 
-@pytest.mark.parametrize("op", CONVERSION_CEILINGS, ids=lambda op: op.name)
-def test_conversions_stay_below_their_ceilings(court: Contract, op: Op) -> None:
-    worst = int(gas(court, "gasBatch", op, cases(op, TYPICAL_CASES, SEED)).max())
-    print(op.name, worst)
-    assert worst <= CONVERSION_CEILINGS[op]
+INTEGER_CEILINGS = CONVERSION_CEILINGS | dict.fromkeys([op for op in Op if op >= Op.ADD], DISPATCH_CEILING)
+"""Integer primitives cost little more than their dispatch."""
 
 
-@pytest.mark.parametrize("op", [op for op in Op if op >= Op.ADD], ids=lambda op: op.name)
-def test_integer_primitives_cost_little_more_than_their_dispatch(court: Contract, op: Op) -> None:
+@pytest.mark.parametrize("op", INTEGER_CEILINGS, ids=lambda op: op.name)
+def test_conversions_and_integer_primitives_stay_below_their_ceilings(court: Contract, op: Op) -> None:
     worst = int(gas(court, "gasBatch", op, cases(op, TYPICAL_CASES, SEED)).max())
     print(op.name, worst)
-    assert worst <= DISPATCH_CEILING
+    assert worst <= INTEGER_CEILINGS[op]
 
 
 def test_operations_cost_what_is_claimed() -> None:

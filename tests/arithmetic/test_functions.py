@@ -89,8 +89,7 @@ def test_error_of_the_power_keeps_its_promise_on_many_pairs() -> None:
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_error_keeps_its_promise_against_arbitrary_precision(name: str) -> None:
-    mpmath = pytest.importorskip("mpmath")
-    context = mpmath.mp.clone()
+    context = pytest.importorskip("mpmath").mp.clone()
     context.prec = 200
     exact = {
         "exp2": lambda x: context.power(2, x),

@@ -121,11 +121,12 @@ def test_frint_rounds_to_integers_and_keeps_the_sign() -> None:
     check(Op.FRINT, rows, [rounded(Fraction(round(value(a)))) | a & SIGN for (a,) in rows])
 
 
-def test_f2i_truncates_and_saturates() -> None:
-    rows = finite_rows(Op.F2I)
-    check(Op.F2I, rows, [min(max(int(value(a)), -(2**31)), 2**31 - 1) & 0xFFFFFFFF for (a,) in rows])
-    limits = np.array([INFINITE, INFINITE | SIGN, 0x7FC00000, 0xFF800001], np.uint32)
-    assert apply(Op.F2I, limits).tolist() == [0x7FFFFFFF, 0x80000000, 0, 0]
+@pytest.mark.parametrize(("op", "least", "most"), [(Op.F2I, -(2**31), 2**31 - 1), (Op.F2U, 0, 2**32 - 1)])
+def test_conversions_to_integers_truncate_and_saturate(op: Op, least: int, most: int) -> None:
+    rows = finite_rows(op)
+    check(op, rows, [min(max(int(value(a)), least), most) & 0xFFFFFFFF for (a,) in rows])
+    limits = np.array([INFINITE, INFINITE | SIGN, 0x7FC00000, 0xFF800001, SIGN], np.uint32)
+    assert apply(op, limits).tolist() == [most, least & 0xFFFFFFFF, 0, 0, 0]
 
 
 def test_i2f_rounds_to_nearest_even() -> None:
@@ -142,13 +143,6 @@ def rounded_to(exact: Fraction, precision: int, least_exponent: int, greatest: F
     place = Fraction(2) ** (exponent - precision + 1)
     nearest = round(exact / place) * place
     return nearest if abs(nearest) <= greatest else None
-
-
-def test_f2u_truncates_and_saturates() -> None:
-    rows = finite_rows(Op.F2U)
-    check(Op.F2U, rows, [min(max(int(value(a)), 0), 2**32 - 1) for (a,) in rows])
-    limits = np.array([INFINITE, INFINITE | SIGN, 0x7FC00000, 0xFF800001, SIGN], np.uint32)
-    assert apply(Op.F2U, limits).tolist() == [0xFFFFFFFF, 0, 0, 0, 0]
 
 
 def test_f2l_truncates_and_saturates() -> None:
@@ -307,8 +301,7 @@ def test_subtraction_is_addition_of_the_negated(a: int, b: int) -> None:
 
 @given(words, words, words)
 def test_fma_contains_sum_and_product(a: int, b: int, c: int) -> None:
-    one = 0x3F800000
-    assert results(Op.FFMA, [(a, one, c)]) == results(Op.FADD, [(a, c)])
+    assert results(Op.FFMA, [(a, 0x3F800000, c)]) == results(Op.FADD, [(a, c)])
     minus_zero_of_product = (a ^ b) & SIGN  # the zero that leaves a product as it is
     assert results(Op.FFMA, [(a, b, minus_zero_of_product)]) == results(Op.FMUL, [(a, b)])
 

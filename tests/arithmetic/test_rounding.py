@@ -11,8 +11,7 @@ from pol.arithmetic.primitives import NAN, Op, apply, is_nan
     ("op", "dtype", "dropped"), [(Op.RBF16, torch.bfloat16, 16), (Op.RF16, torch.float16, 13)], ids=["bf16", "f16"]
 )
 def test_shorter_formats_are_rounded_as_torch_rounds_them(op: Op, dtype: torch.dtype, dropped: int) -> None:
-    random = np.random.default_rng(1)
-    drawn = random.integers(0, 2**32, 1 << 20, dtype=np.uint32)
+    drawn = np.random.default_rng(1).integers(0, 2**32, 1 << 20, dtype=np.uint32)
     # Every number of that precision, with lower bits at and beside a tie.
     upper = np.arange(1 << (32 - dropped), dtype=np.uint32) << np.uint32(dropped)
     tie = 1 << (dropped - 1)

@@ -50,8 +50,7 @@ def on_chain(court: Contract, op: Op, operands: Operands) -> Words:
 
 
 def native(op: Op, operands: Operands) -> Words:
-    program = ScalarProgram(3, (), (Instruction(op, *range(ARITY[op])),))
-    return program_values(program, operands)[0]
+    return program_values(ScalarProgram(3, (), (Instruction(op, *range(ARITY[op])),)), operands)[0]
 
 
 def natively(op: Op, operands: Operands, isa: str) -> Words:

@@ -38,8 +38,7 @@ from pol.verification.profile.profiling import measure_profile, require_threshol
 def test_the_noisy_slot_is_named_and_the_task_refused(
     build: Callable[[bool], nn.Module], interval: int, noisy: str
 ) -> None:
-    task = task_of(build, True, interval)
-    found = measure_profile(task, CpuExecutor)
+    found = measure_profile(task_of(build, True, interval), CpuExecutor)
     with pytest.raises(UnsupportedError, match=rf"weigh each tensor.* Of the parameter state it is {noisy} \(100%\)"):
         require_thresholds(found)
 

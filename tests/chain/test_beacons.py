@@ -193,12 +193,9 @@ def test_what_no_relay_of_drand_answers_is_the_relays_fault(answer: Answer, told
         Relays([url]).round(1000)
 
 
-def test_no_relay_answers() -> None:
+def test_what_is_asked_for_has_to_exist() -> None:
     with pytest.raises(OperationalError, match=r"name another relay .*doesn't answer"):
         Relays([NOBODY]).round(1000)
-
-
-def test_what_is_asked_for_has_to_exist() -> None:
     with pytest.raises(ProtocolError, match="no round 0"):
         Relays([NOBODY]).round(0)
     with pytest.raises(ProtocolError, match="no relay"):

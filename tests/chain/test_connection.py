@@ -65,8 +65,7 @@ def test_a_revert_is_told_before_anything_is_sent() -> None:
 
 
 def test_a_deployment_document() -> None:
-    connection = Connection.embedded()
-    _, _, deployment = market_on(connection)
+    _, _, deployment = market_on(Connection.embedded())
     assert Deployment.from_json(deployment.to_json()) == deployment
     for text in ("{}", "[]", "x", '{"chain_id": 1}'):
         with pytest.raises(ProtocolError):

@@ -365,8 +365,7 @@ def test_failover_and_back(gateways: list[Gateway], clock: Clock) -> None:
     endpoints = Endpoints(urls(gateways), patience=clock.patience())
     connection = over(endpoints)
     first.manner = lambda method, params, node: Raw(500)
-    price = connection.gas_price()
-    assert price > 0
+    assert connection.gas_price() > 0
     assert clock.slept == []
     asked = len(first.calls)
     connection.gas_price()
@@ -506,8 +505,7 @@ def test_an_answer_that_is_lost_after_sending(node: str, clock: Clock) -> None:
         connection = over(Endpoints([bad.url], patience=clock.patience()))
         wallet = Wallet.create(connection, b"\x33" * 32)
         toy_market.fund(connection, wallet.address)
-        receipt = wallet.transfer(wallet.address, 1)
-        assert receipt["status"] == 1
+        assert wallet.transfer(wallet.address, 1)["status"] == 1
         assert bad.count("eth_sendRawTransaction") == 2
         assert connection.web3.eth.get_transaction_count(wallet.address) == 1
 
@@ -515,8 +513,7 @@ def test_an_answer_that_is_lost_after_sending(node: str, clock: Clock) -> None:
 def test_a_node_that_names_another_hash(node: str, clock: Clock) -> None:
     """Who waits for the wrong receipt sends again."""
     with gateway(node, to("eth_sendRawTransaction", "0x" + "ab" * 32)) as liar:
-        connection = over(Endpoints([liar.url], patience=clock.patience()))
-        wallet = Wallet.create(connection, b"\x34" * 32)
+        wallet = Wallet.create(over(Endpoints([liar.url], patience=clock.patience())), b"\x34" * 32)
         toy_market.fund(over(Endpoints([node])), wallet.address)
         with pytest.raises(OperationalError, match="another hash"):
             wallet.transfer(wallet.address, 1)

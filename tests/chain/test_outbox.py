@@ -47,8 +47,7 @@ def test_a_fee_spike_of_a_hundred_is_followed() -> None:
     with pool() as node:
         wallet = node.wallet()
         node.steps = [lambda: node.mine(base=100 * GWEI)] * 5
-        receipt = count(wallet)
-        assert receipt["effectiveGasPrice"] > 100 * GWEI
+        assert count(wallet)["effectiveGasPrice"] > 100 * GWEI
         assert (node.counted(), node.nonce(wallet), len(wallet.receipts)) == (1, 1, 1)
         assert wallet.balance() == 10**20 - wallet.gas_paid
 
@@ -324,8 +323,7 @@ def test_a_budget_pays_ten_times_the_fee_for_data_on_l1() -> None:
 
 
 def test_an_embedded_chain_says_that_money_is_short() -> None:
-    connection = Connection.embedded()
-    wallet = Wallet.create(connection, b"\x05" * 32)
+    wallet = Wallet.create(Connection.embedded(), b"\x05" * 32)
     for _ in range(2):
         with pytest.raises(OperationalError, match="cannot afford"):
             wallet.transfer(wallet.address, 5)

@@ -96,8 +96,7 @@ def test_addresses_are_the_same_on_every_chain_and_others_for_others(connection:
     salted, _ = plan_of(connection, b"\1" * 32)
     changed, _ = plan_of(connection, market=replace(MARKET_RULES, unit=1))
     stranger = Plan(connection, plan.settings, Wallet.create(connection, KEYS[1]).address, SALT)
-    vaults = {p.contracts.desks.vault for p in (plan, salted, stranger)}
-    assert len(vaults) == 3
+    assert len({p.contracts.desks.vault for p in (plan, salted, stranger)}) == 3
     assert changed.contracts.desks.vault == plan.contracts.desks.vault
     assert changed.contracts.desks.sortition != plan.contracts.desks.sortition
 
@@ -119,8 +118,7 @@ def test_what_others_have_created_is_no_obstacle_and_they_wire_nothing(connectio
 
 def test_a_deployer_who_wires_something_else_is_seen(connection: Connection) -> None:
     plan, wallet = plan_of(connection)
-    missing = plan.missing()
-    plan.carry_out(wallet, replace(missing, wirings=()), lambda name: None)
+    plan.carry_out(wallet, replace(plan.missing(), wirings=()), lambda name: None)
     last = plan.wirings[-1]
     bent = replace(last, arguments=([*last.arguments[0], plan.contracts.forwarder],))
     with pytest.raises(Reverted, match="NotADesk"):

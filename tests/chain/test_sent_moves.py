@@ -80,8 +80,7 @@ def test_every_move_of_a_dispute_is_read_back(dispute: tuple[ToyMarket, list[Sen
 
 def test_a_transaction_that_is_no_move_is_named(dispute: tuple[ToyMarket, list[Sent]]) -> None:
     toy, _ = dispute
-    receipt = toy.market.vault.deposit(toy.wallets["submitter"], 1)
-    transaction = bytes(receipt["transactionHash"])
+    transaction = bytes(toy.market.vault.deposit(toy.wallets["submitter"], 1)["transactionHash"])
     with pytest.raises(ProtocolError, match=f"is no move: it calls {toy.market.vault.address}"):
         sent_move(toy.connection, [toy.game], transaction)
     with pytest.raises(OperationalError, match="knows no transaction 0x0101"):

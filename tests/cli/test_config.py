@@ -112,8 +112,7 @@ def test_a_change_keeps_comments_and_other_networks() -> None:
     assert pol("config", "set", "store", "memory://", "--network", "b") == Said(0)
     assert pol("config", "set", "rpc", "two", "three") == Said(0)
     assert pol("config", "set", "network", "b") == Said(0)
-    text = file.read_text()
-    assert "# mine\n" in text
+    assert "# mine\n" in file.read_text()
     assert (value("rpc"), value("store")) == (["b"], "memory://")
     assert value("rpc", "--network", "a") == ["two", "three"]
 

@@ -40,8 +40,7 @@ def deploy(node: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 def test_from_nothing_to_a_checked_deployment(deploy: tuple[str | Path, ...], node: str, tmp_path: Path) -> None:
     document = tmp_path / "deployments" / "31337.json"
-    planned = pol(*deploy, "--network", "anvil", "--dry-run", "--json")
-    plan = json.loads(planned.out)
+    plan = json.loads(pol(*deploy, "--network", "anvil", "--dry-run", "--json").out)
     assert (plan["transactions"], plan["deployer"]) == (37, DEPLOYER)
     assert 0 < plan["cost_at_most"] < plan["balance"]
     assert not document.exists()
@@ -54,10 +53,8 @@ def test_from_nothing_to_a_checked_deployment(deploy: tuple[str | Path, ...], no
     assert kept["contracts"][deployment.desks.vault]["arguments"][3] == DEPLOYER
     assert len(kept["contracts"][deployment.desks.vault]["abi"]) == 66
     # Anybody may check it, with no key; and a second run sends nothing.
-    without_key = deploy[:-2]
-    assert pol(*without_key, "--check") == Said(0, match="hold")
-    again = pol(*deploy, "--network", "anvil")
-    assert again == Said(0, match="0 of 37")
+    assert pol(*deploy[:-2], "--check") == Said(0, match="hold")
+    assert pol(*deploy, "--network", "anvil") == Said(0, match="0 of 37")
     assert json.loads(document.read_text()) == kept
     # Other roles take the document.
     role = ("--deployment", document, "--rpc", node, "--store", str(tmp_path), "--key-env", "DEPLOYER_KEY")
@@ -112,8 +109,7 @@ def test_the_contracts_of_rounds(deploy: tuple[str | Path, ...], node: str, tmp_
     planned = json.loads(pol(*command, "--dry-run", "--json").out)
     assert (planned["transactions"], len(planned["contracts"])) == (15, 9)
     assert not document.exists()
-    made = json.loads(pol(*command, "--json").out)
-    assert made["gas"] <= planned["gas_at_most"]
+    assert json.loads(pol(*command, "--json").out)["gas"] <= planned["gas_at_most"]
     deployment = RoundsDeployment.from_json(document.read_text())
     assert {step["address"] for step in planned["contracts"]} >= set(vars(deployment.desks).values())
     bonds = deployment.contracts(Connection.to(node)).bonds

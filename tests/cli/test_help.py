@@ -35,10 +35,6 @@ ENVIRONMENT = {"POL_RPC": "http://127.0.0.1:1", "POL_DEPLOYMENT": "deployment.js
 VERBS_OF_VERBS = [path for path in all_commands() if path]
 
 
-def examples_of(path: tuple[str, ...]) -> list[str]:
-    return re.findall(r"^  (\S.*)$", all_commands()[path].epilog or "", re.MULTILINE)
-
-
 def test_help_has_groups_and_one_line_for_each_verb() -> None:
     said = pol("--help")
     assert said.code == 0
@@ -65,7 +61,7 @@ def test_every_verb_has_examples_that_parse(
     (tmp_path / "worker.pem").write_bytes(key)
     (tmp_path / "worker.pem").chmod(0o600)
     said = pol(*path, "--help")
-    examples = examples_of(path)
+    examples = re.findall(r"^  (\S.*)$", all_commands()[path].epilog or "", re.MULTILINE)
     assert examples
     assert any(" ".join(("pol", *path)) in example for example in examples)
     for example in examples:

@@ -136,8 +136,7 @@ def test_a_task_without_a_profile_names_the_tensor(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_native(store: Path) -> None:
     said = json.loads(pol("profile", store, loaded().digest, *OPTIONS, "--native", "--json").out)
-    document = json.loads(Store(str(store)).get(said["native"]))
-    assert document["kind"] == "pol/native-reruns"
+    assert json.loads(Store(str(store)).get(said["native"]))["kind"] == "pol/native-reruns"
     assert said["warnings"] == []
     people = pol("profile", store, loaded().digest, *OPTIONS, "--native")
     assert people == Said(0, match="1 thread, no oneDNN")

@@ -216,8 +216,7 @@ def test_check_finds_another_document_and_another_log(copy: Path) -> None:
 
 def test_check_verifies_signed_heads(tmp_path: Path) -> None:
     key = Ed25519PrivateKey.generate()
-    model = nn.Linear(2, 1)
-    recorder = Recorder(f"file://{tmp_path}/run", model, every=1, key=key)
+    recorder = Recorder(f"file://{tmp_path}/run", nn.Linear(2, 1), every=1, key=key)
     recorder.resume()
     recorder.step()
     recorder.close()

@@ -112,19 +112,18 @@ def test_a_program_of_somebody_else_is_not_run(tmp_path: Path, monkeypatch: pyte
     assert find_anvil() != planted
 
 
-def test_a_chain_of_anvil_is_left_to_anvil(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("anvil.json", "is anvil's: put anvil on the PATH and leave --embedded out"),
+        ("embedded.journal", r"the node didn't start .*can't open the chain's journal"),
+    ],
+)
+def test_a_node_that_does_not_start_says_why(tmp_path: Path, entry: str, problem: str) -> None:
     folder = MarketFolder(tmp_path / "market")
     with folder.locked():
-        (folder.chain / "anvil.json").write_text("a chain")
-        with pytest.raises(OperationalError, match="is anvil's: put anvil on the PATH and leave --embedded out"):
-            start_node(folder, MarketProcesses(folder.processes), 0, embedded=True)
-
-
-def test_a_node_that_does_not_start_says_why(tmp_path: Path) -> None:
-    folder = MarketFolder(tmp_path / "market")
-    with folder.locked():
-        (folder.chain / "embedded.journal").mkdir()
-        with pytest.raises(OperationalError, match=r"the node didn't start .*can't open the chain's journal"):
+        (folder.chain / entry).mkdir()
+        with pytest.raises(OperationalError, match=problem):
             start_node(folder, MarketProcesses(folder.processes), 0, embedded=True)
 
 

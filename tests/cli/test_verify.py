@@ -171,8 +171,7 @@ def test_a_learning_record_with_a_task_is_verified_as_it_stands(case: small_task
     )
     (tmp_path / "own" / HEAD).write_bytes(forged.encode())
     assert pol(*arguments) == Said(1, match="wrong-root")
-    unfinished = replace(recorder.record, checkpoints=(first,))
-    (tmp_path / "own" / HEAD).write_bytes(unfinished.encode())
+    (tmp_path / "own" / HEAD).write_bytes(replace(recorder.record, checkpoints=(first,)).encode())
     assert pol(*arguments) == Said(1, match="missing-entry")
 
 
@@ -192,8 +191,7 @@ def _forged(store: Store, last: Any) -> dict[str, Any]:
 
 
 def test_a_record_without_a_task_can_t_be_replayed(tmp_path: Path) -> None:
-    model = torch.nn.Linear(2, 1)
-    recorder = Recorder(f"file://{tmp_path}", model, every=1)
+    recorder = Recorder(f"file://{tmp_path}", torch.nn.Linear(2, 1), every=1)
     recorder.resume()
     recorder.close()
     assert pol("verify", tmp_path, "--exact") == Said(2, match="names no task")

@@ -89,8 +89,7 @@ def test_two_workers_verify_a_training(case: Case, two: list[Process], tmp_path:
     said = case.verify(*admitted, "--json")
     assert said.code == 0
     document = json.loads(said.out)
-    local = json.loads(case.verify("--json").out)
-    assert document["segments"] == local["segments"]
+    assert document["segments"] == json.loads(case.verify("--json").out)["segments"]
     assert [(each["key"], each["answers"], each["fault"]) for each in document["workers"]] == [
         (each.key, 2, None) for each in two
     ]

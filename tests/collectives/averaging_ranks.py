@@ -26,12 +26,9 @@ def network() -> nn.Sequential:
     return nn.Sequential(nn.Linear(7, 65), nn.ReLU(), nn.Linear(65, 33), nn.Tanh(), nn.Linear(33, 3))
 
 
-def batch(rank: int, step: int) -> Tensor:
-    return torch.randn(5, 7, generator=torch.Generator().manual_seed(100 * rank + step))
-
-
 def loss(model: nn.Module, rank: int, step: int) -> Tensor:
-    return (model(batch(rank, step)) ** 2).mean()
+    batch = torch.randn(5, 7, generator=torch.Generator().manual_seed(100 * rank + step))
+    return (model(batch) ** 2).mean()
 
 
 def whole(tensor: Tensor) -> bytes:

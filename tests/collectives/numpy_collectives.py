@@ -51,8 +51,7 @@ def integers(
                 continue
             greatest = max(float(np.abs(part).max()) for part in parts)
             # frexp: greatest = m 2^k with 1/2 <= m < 1. A chunk below 2^-126 counts as one of 2^-126.
-            k = int(np.frexp(max(greatest, 2.0**-126))[1])
-            e = max(k - (bits - 1), -126)
+            e = max(int(np.frexp(max(greatest, 2.0**-126))[1]) - (bits - 1), -126)
             wide = [np.clip(np.rint(part.astype(np.float64) * 2.0**-e), -limit, limit) + 0.0 for part in parts]
             sums = sum(part.astype(np.int64) for part in wide)
             value = sums.astype(np.float32)

@@ -142,8 +142,7 @@ def places() -> Iterator[Case]:
 
 def merkle_branch() -> list[Case]:
     """Of `MerkleBranch`."""
-    known = vectors("commitments")
-    constants = [int(known["pad"], 16), *range(9), 256, 64]
+    constants = [int(vectors("commitments")["pad"], 16), *range(9), 256, 64]
     return [
         (call("constants()"), (True, b"".join(map(word, constants)))),
         *in_memory(hashing()),

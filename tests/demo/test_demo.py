@@ -216,8 +216,7 @@ def test_a_funder_gets_back_what_is_left() -> None:
     """The parties' keys follow from the funder's: nobody else can have them."""
     with anvil_node() as url:
         check(report := story("--rpc", url, "--funder-key", KEY))
-        connection = Connection.to(url)
-        left = Wallet.create(connection, bytes.fromhex(KEY)).balance()
+        left = Wallet.create(Connection.to(url), bytes.fromhex(KEY)).balance()
         # Tickets can be resigned, which takes days; what the fund was given is nobody's any more.
         balances = report["balances_wei"]
         stays = balances["jackpot fund"]["after"] + sum(balance["locked"] for balance in balances.values())

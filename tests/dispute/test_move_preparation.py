@@ -99,8 +99,7 @@ def test_an_honest_party_follows_a_fold_once(side: Side, monkeypatch: pytest.Mon
     """Whether it opens or compares: its passes are the whole fold, and then one part of each level."""
     terms = 1 << 18
     positions = [position for position, _, _ in played(honest_trace(terms), side).record.walk()]
-    honest = honest_trace(terms)
-    player, passes = ReplayPlayer(honest), Passes(monkeypatch)
+    player, passes = ReplayPlayer(honest_trace(terms)), Passes(monkeypatch)
     levels = [player.open(position) for position in positions if position.level is Level.TERMS]
     assert len(levels) >= 2
     assert passes.terms[0] == terms
@@ -108,8 +107,7 @@ def test_an_honest_party_follows_a_fold_once(side: Side, monkeypatch: pytest.Mon
 
 
 def test_what_is_known_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    terms = 3000
-    honest = honest_trace(terms)
+    honest = honest_trace(3000)
     node, sources = honest.program.nodes[0], honest.sources(0, 0)
     chain = accumulators(node, 0, 0, sources).tolist()
     passes, known = Passes(monkeypatch), KnownElement(node, 0, 0)
@@ -210,8 +208,7 @@ def test_a_dispute_replays_its_segment_once_and_the_disputed_step_a_few_times() 
     honest, executor = trace(0)
     claim, header, asserter, challenger = sides(honest, LyingTrace(drawing, lie), Side.ASSERTER)
     executor.steps = 0
-    match = play(claim, header, asserter, challenger)
-    assert match.winner is Side.CHALLENGER
+    assert play(claim, header, asserter, challenger).winner is Side.CHALLENGER
     # Once to its end, once more to the disputed step, and that step for its row, the state after it and the node.
     assert executor.steps <= STEPS + (lie.step - 3) + 4
     at, held = honest._outputs
@@ -226,8 +223,7 @@ def test_executions_are_dropped_by_their_size() -> None:
         made.append(number)
         return trace()[0]
 
-    size = trace()[0].most_bytes
-    kept = KeptTraces[int](2 * size)
+    kept = KeptTraces[int](2 * trace()[0].most_bytes)
     for number in (1, 2, 1, 3, 1, 2):
         kept.get(number, partial(execute, number))
     assert made == [1, 2, 3, 2]

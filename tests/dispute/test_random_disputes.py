@@ -136,5 +136,4 @@ def test_a_rerun_of_another_index_is_convicted(look_court: Court, side: Side) ->
     other = reorder(perturb(captured.program, 2), 1)
     assert len(other.nodes) == len(look_honest().program.nodes)
     liar = TamperedTrace(look_honest(), 4, Other("seed", other, captured.constants, 4))
-    match = look_court.hear(*sides(look_honest(), liar, side))
-    assert match.winner is side.other
+    assert look_court.hear(*sides(look_honest(), liar, side)).winner is side.other

@@ -121,8 +121,7 @@ def test_a_dispute_is_a_document() -> None:
 def test_every_move_is_refused_at_every_other_position() -> None:
     """A move that was legal where it was made is not legal where the dispute stood before or after."""
     random = Random(6)
-    program = toy_program.build()
-    honest = trace(program, toy_program.constants(), toy_program.initial_state(), 3, 20)
+    honest = trace(toy_program.build(), toy_program.constants(), toy_program.initial_state(), 3, 20)
     matches = []
     for kind in ("scalar", "state", "op", "constants"):
         liar = tampered(honest, kind, random)

@@ -150,8 +150,7 @@ def test_functions_of_the_accumulator_and_of_terms() -> None:
 
 
 def test_a_body_that_ignores_the_accumulator() -> None:
-    body = ScalarProgram(3, (), (Instruction(Op.FMUL, 1, 2),))
-    node = long_fold(body, 5)
+    node = long_fold(ScalarProgram(3, (), (Instruction(Op.FMUL, 1, 2),)), 5)
     check(node, numbers(5, node), 0, Random(5), 1)
 
 

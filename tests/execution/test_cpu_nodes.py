@@ -43,8 +43,7 @@ def test_drawn_node(seed: int) -> None:
     draw = DescriptorDraw(seed)
     node = draw.node()
     tensors = [draw.tensor(operand.type) for operand in node.operands]
-    step = draw.random.choice([0, 1, 3])
-    check(node, step, tensors, (1, 2))
+    check(node, draw.random.choice([0, 1, 3]), tensors, (1, 2))
 
 
 @pytest.mark.parametrize(("rows", "width"), [(5, 1), (7, 3), (4, 64), (3, 700), (300, 2), (1, 9)])
@@ -124,8 +123,7 @@ def test_damaged_descriptors_are_judged_as_python_judges_them() -> None:
 
 
 def test_arrays_of_the_wrong_size_are_refused() -> None:
-    node = matmul(1, 3, 4, 5, "mk", "kn")
-    kernel = _kernels.Node(node.encode())
+    kernel = _kernels.Node(matmul(1, 3, 4, 5, "mk", "kn").encode())
     x, y, out = np.zeros(15, np.uint32), np.zeros(20, np.uint32), np.zeros(12, np.uint32)
     assert (kernel.numel, kernel.operand_sizes) == (12, [15, 20])
     kernel.run(0, out, [x, y])

@@ -101,8 +101,7 @@ def test_an_output_is_seen_in_one_call_and_can_not_be_changed() -> None:
 
 
 def test_a_state_that_is_kept_is_not_overwritten() -> None:
-    program = toy_program.build()
-    executor = CpuExecutor(program, toy_program.constants())
+    executor = CpuExecutor(toy_program.build(), toy_program.constants())
     kept, _ = executor.advance(toy_program.initial_state(), 0)
     copies = [words.copy() for words in kept]
     state = kept

@@ -326,5 +326,4 @@ def test_rows_of_the_longest_sequence_stay_within_their_memory(width: int) -> No
     environment = {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.check=3"}
     if CHECKED.exists():
         environment["LD_PRELOAD"] = str(CHECKED)
-    command = [sys.executable, "-c", LONGEST.format(width=width)]
-    ran(command, env=environment)
+    ran([sys.executable, "-c", LONGEST.format(width=width)], env=environment)

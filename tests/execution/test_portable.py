@@ -9,8 +9,9 @@ import pytest
 from test_cpu_primitives import map_of, single
 
 import toy_program
+from instruction_sets import held
 from lab.arithmetic.adversarial_words import arguments, cases
-from lab.benchmarks.training_bits import MODELS, instruction_set
+from lab.benchmarks.training_bits import MODELS
 from lab.kernels.drawn_forms import DescriptorDraw
 from lab.kernels.operation_nodes import matmul
 from pol.arithmetic.functions import CATALOGUE
@@ -110,7 +111,7 @@ def recordings(
 def test_every_instruction_set_here_has_the_same_lines(hostile: Recording) -> None:
     lines = []
     for isa in _kernels.isas():
-        with instruction_set(isa):
+        with held(isa):
             lines += [hostile.expected(threads) for threads in (1, 2)]
     assert all(found == lines[0] for found in lines)
 

@@ -35,8 +35,7 @@ def graph() -> AtenGraph:
 
 
 def test_round_trip_through_json() -> None:
-    document = json.loads(json.dumps(graph().to_dict()))
-    assert AtenGraph.from_dict(document) == graph()
+    assert AtenGraph.from_dict(json.loads(json.dumps(graph().to_dict()))) == graph()
 
 
 @pytest.mark.parametrize("member", ["version", "lowering"])

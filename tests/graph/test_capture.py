@@ -362,8 +362,7 @@ def refused(message: str, **changes: Any) -> None:
         "order": torch.zeros((2, 3), dtype=torch.int64),
         **changes,
     }
-    model = arguments["model"]
-    arguments.setdefault("optimizer", torch.optim.SGD(model.parameters(), lr=0.1))
+    arguments.setdefault("optimizer", torch.optim.SGD(arguments["model"].parameters(), lr=0.1))
     with pytest.raises(UnsupportedError, match=message):
         capture(**arguments)
 

@@ -121,8 +121,7 @@ def test_what_torch_compile_wraps_is_captured_as_it_was_written() -> None:
 
 
 def test_a_parallel_model_is_captured_without_its_wrapper() -> None:
-    result = captured(nn.DataParallel(network()))
-    assert result.names.slots == captured(network()).names.slots
+    assert captured(nn.DataParallel(network())).names.slots == captured(network()).names.slots
 
 
 def test_a_teacher_that_follows_its_student() -> None:
@@ -183,8 +182,7 @@ def test_a_penalty_on_the_gradient_and_hooks_on_activations() -> None:
 def test_a_lazy_module_is_captured_once_it_has_shapes() -> None:
     model = nn.Sequential(nn.LazyLinear(5), nn.ReLU(), nn.LazyLinear(3))
     model(INPUTS)
-    next_words = captured(model)
-    assert "0.weight" in next_words.names.slots
+    assert "0.weight" in captured(model).names.slots
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

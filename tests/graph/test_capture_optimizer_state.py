@@ -126,10 +126,7 @@ def test_what_an_own_step_keeps_outside_of_the_state_of_parameters_is_refused(
 def test_what_an_own_step_counts_beside_tensors_is_known_in_advance(
     rest: Callable[[Any], Any], options: dict[str, Any], loop: Callable[[Optimizer], Loop]
 ) -> None:
-    def make(parameters: Any) -> Optimizer:
-        return Own(parameters, rest, **options)
-
-    assert_like_the_users_loop(make, loop)
+    assert_like_the_users_loop(lambda parameters: Own(parameters, rest, **options), loop)
 
 
 def test_global_state_that_was_there_before_is_refused() -> None:

@@ -109,8 +109,7 @@ def test_state_that_the_optimizer_has_is_the_beginning(name: str) -> None:
     for group in optimizer.param_groups:
         group["foreach"] = False
     eager(model, optimizer, Loop(), steps=range(3, 6))
-    result = captured(model, optimizer)
-    state, _ = native(result, 4)
+    state, _ = native(captured(model, optimizer), 4)
     eager(model, optimizer, Loop(), steps=range(4))
     assert_near(state, model, optimizer, 2e-6)
 

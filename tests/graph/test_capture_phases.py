@@ -327,7 +327,6 @@ def test_phases_that_do_not_belong_together_are_refused() -> None:
         capture(gan, (discriminator_loss, None), (a, b), (REAL,), PHASED_ORDER)
     with pytest.raises(UnsupportedError, match="loss does not depend on any parameter"):
         capture(gan, (discriminator_loss, generator_loss), (b, b), (REAL,), PHASED_ORDER)
-    other = SGD(nn.Linear(1, 1).parameters(), 0.1)
-    loop = Loop(scheduler=[StepLR(other, 1)])
+    loop = Loop(scheduler=[StepLR(SGD(nn.Linear(1, 1).parameters(), 0.1), 1)])
     with pytest.raises(UnsupportedError, match="scheduler belongs to another optimizer"):
         capture(gan, (discriminator_loss, generator_loss), (a, b), (REAL,), PHASED_ORDER, loop)

@@ -220,8 +220,7 @@ def test_a_state_of_the_generator_that_is_put_back_repeats_its_draws() -> None:
         torch.set_rng_state(before)
         return x * first * torch.rand(3)
 
-    found = captured(Function(twice))
-    assert operations(found.aten) == [("uniform", 0, (3,), 0.0, 1.0)] * 2
+    assert operations(captured(Function(twice)).aten) == [("uniform", 0, (3,), 0.0, 1.0)] * 2
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 0.5, "7"])

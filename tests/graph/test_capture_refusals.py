@@ -120,18 +120,6 @@ def grow(model: Model, output: Tensor) -> Tensor:
     return output
 
 
-def iterate(model: Model, output: Tensor) -> Tensor:
-    return output * next(model.numbers)
-
-
-def draw(model: Model, output: Tensor) -> Tensor:
-    return output * model.generator.random()
-
-
-def distil(model: Model, output: Tensor) -> Tensor:
-    return output + TEACHER(output)
-
-
 def past(model: Model, output: Tensor) -> Tensor:
     return output * model.weights[0].sum()
 
@@ -155,8 +143,8 @@ STATE: list[tuple[Change, str]] = [
     (array, r"attribute model\.array changes"),
     (decay, r"attribute model\.settings\.rate changes"),
     (grow, r"attribute model\.extra changes"),
-    (iterate, r"attribute model\.numbers changes"),
-    (draw, r"attribute model\.generator changes"),
+    (lambda model, output: output * next(model.numbers), r"attribute model\.numbers changes"),
+    (lambda model, output: output * model.generator.random(), r"attribute model\.generator changes"),
     (past, r"model\.weights\[0\]\.sum\(\) -- .*fc\.weight is used past its module"),
     (replace, r"replaces one of its parameters|attribute model\.fc\.weight changes"),
     (lambda model, output: output * random.random(), "draws random numbers from Python's random"),
@@ -214,7 +202,7 @@ def test_the_same_model_without_the_change_is_captured() -> None:
 
 
 def test_another_model_is_a_constant() -> None:
-    result = attempt(Model(distil))
+    result = attempt(Model(lambda _, output: output + TEACHER(output)))
     assert set(result.names.constants) == {"data.0", "data.1", "order", "constant.0", "constant.1"}
 
 
@@ -493,15 +481,13 @@ def test_layers_that_cannot_be_followed_are_named(make: Callable[[], nn.Module],
         attempt(make())
 
 
-def test_a_bounded_embedding_is_refused_with_advice_of_its_own() -> None:
-    table = nn.Embedding(11, CLASSES, max_norm=1.0)
-    with pytest.raises(UnsupportedError, match=r"model: Embedding -- .*embedding_renorm.*leave out max_norm"):
-        attempt(table, dataset=(torch.arange(ROWS) % 11, LABELS), loss=functional.cross_entropy)
-
-
-def test_a_sparse_embedding_is_refused_with_advice_of_its_own() -> None:
-    table = nn.Embedding(11, CLASSES, sparse=True)
-    with pytest.raises(UnsupportedError, match=r"model: Embedding -- .*leave sparse=True out"):
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [({"max_norm": 1.0}, ".*embedding_renorm.*leave out max_norm"), ({"sparse": True}, ".*leave sparse=True out")],
+)
+def test_an_embedding_is_refused_with_advice_of_its_own(option: dict[str, Any], advice: str) -> None:
+    table = nn.Embedding(11, CLASSES, **option)
+    with pytest.raises(UnsupportedError, match=f"model: Embedding -- {advice}"):
         attempt(table, dataset=(torch.arange(ROWS) % 11, LABELS), loss=functional.cross_entropy)
 
 

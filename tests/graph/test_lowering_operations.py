@@ -102,8 +102,7 @@ def test_functions_are_defined_where_torch_differs_between_machines(operation: s
 
 
 def test_every_rule_has_a_case_and_every_rule_runs_natively() -> None:
-    covered = {full_name(operation) for operation in CASES}
-    assert covered == set(RULES)
+    assert {full_name(operation) for operation in CASES} == set(RULES)
     assert set(ALLOWED) == set(RULES)
 
 

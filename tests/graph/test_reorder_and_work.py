@@ -203,8 +203,7 @@ def moved(words: Words, slot: int, step: int, seed: int) -> np.ndarray:
 def test_folds_read_what_the_specification_says(number: int) -> None:
     original = program(product())
     words = state(original.nodes[0])
-    changed = perturb(original, 3)
-    found = outputs(changed, words, number)
+    found = outputs(perturb(original, 3), words, number)
     sources = [moved(words[slot], slot, number, 3) for slot in (0, 1)]
     assert [found[1].tobytes(), found[3].tobytes()] == [source.tobytes() for source in sources]
     expected = outputs(original, [source.view(np.uint32) for source in sources] + words[2:], number)

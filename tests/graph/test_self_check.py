@@ -76,13 +76,8 @@ def test_modes_in_which_torch_has_other_bits_are_refused(change: Callable[[bool]
         change(False)
 
 
-def quotient(call: Call) -> Value | tuple[Value, ...]:
-    """Floor division as it was: no rounding down at all."""
-    return RULES["aten.div.Tensor"].lower(call)
-
-
 def test_a_quotient_that_is_rounded_otherwise_is_refused(rules: Callable[[str, Any], None]) -> None:
-    rules("aten.floor_divide.default", quotient)
+    rules("aten.floor_divide.default", RULES["aten.div.Tensor"].lower)  # as it was: no rounding down at all
     with pytest.raises(UnsupportedError, match=r"test_self_check.py:\d+.*floor_divide.*gives .* in the program and"):
         captured(lambda net, x: x // 0.1)
 

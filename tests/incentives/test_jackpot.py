@@ -139,8 +139,7 @@ def test_rates_within_their_bounds() -> None:
 
 
 def test_every_claim_can_be_the_wrong_one() -> None:
-    hits = {assignment(number).index(32) for number in range(400)}
-    assert hits == set(range(32))
+    assert {assignment(number).index(32) for number in range(400)} == set(range(32))
     with pytest.raises(ProtocolError, match="at least one"):
         assignment(1).index(0)
 

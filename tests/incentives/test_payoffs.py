@@ -226,8 +226,7 @@ def test_the_worst_cheat_is_one_lie_or_the_least() -> None:
 def test_withholding_is_worse_than_any_disclosure() -> None:
     for choice in GAME.verifier():
         withheld = max(value for action, value in choice.others.items() if action.startswith("withhold"))
-        lied = choice.others["lie for a bribe"]
-        assert withheld < lied < choice.honest
+        assert withheld < choice.others["lie for a bribe"] < choice.honest
 
 
 def test_every_attack_burns_ten_times_its_harm() -> None:

@@ -59,8 +59,7 @@ def test_a_record_goes_there_and_back(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     first = train(tmp_path / "first", 4)
-    commit = push_to_hub(first, "me/first", api=api)
-    assert commit == server.commit_of("me/first")
+    assert push_to_hub(first, "me/first", api=api) == server.commit_of("me/first")
     assert {name: file[0] for name, file in server.repositories["me/first"].items()} == contents(first)
     assert {is_large for _, is_large in server.repositories["me/first"].values()} == {True, False}
     assert server.sent[-1] == "record.json"

@@ -79,8 +79,7 @@ def main(page: str, picture: str, width: str = "1100", height: str = "1400", sch
     """Take a picture of the top of a page."""
     with browser() as opened:
         url = page if "://" in page else Path(page).resolve().as_uri()
-        found = look_at(opened, url, (int(width), int(height)), scheme)
-        found.page.screenshot(path=picture)
+        look_at(opened, url, (int(width), int(height)), scheme).page.screenshot(path=picture)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,7 @@ def test_a_proof_in_a_store(tmp_path: Path) -> None:
     ):
         assert words in told, words
     cells = re.findall(r'title="(0.weight, segment \d+): ([^"]+)"', out.read_text())
-    farthest = max(cells, key=lambda cell: float(cell[1]))
-    assert farthest[0] == "0.weight, segment 7"
+    assert max(cells, key=lambda cell: float(cell[1]))[0] == "0.weight, segment 7"
     assert pol("report", tmp_path, "--out", out) == Said(
         3, match="of another store name the digest of a learning proof"
     )

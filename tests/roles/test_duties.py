@@ -128,8 +128,7 @@ def test_who_shows_a_leaked_secret_gets_half_of_the_stake(proven: bytes, town: T
     if watched:
         verifier.verify(proven)
         verifier.open_watch(proven)
-    secret = verifier.duty(proven).secret
-    report_leak(watcher, proven, secret)
+    report_leak(watcher, proven, verifier.duty(proven).secret)
     assert gain(watcher, tickets=1) == terms.verifier_stake // 2
     if watched:
         # Watchers have worked: they go on until their time is over.

@@ -155,11 +155,7 @@ def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     begun(tmp_path)[0].node_roots(5)
     trace, _ = begun(tmp_path)
     glob = Path.glob
-
-    def stale(path: Path, pattern: str) -> list[Path]:
-        return [path / "state.6", *glob(path, pattern)]
-
-    monkeypatch.setattr(Path, "glob", stale)
+    monkeypatch.setattr(Path, "glob", lambda path, pattern: [path / "state.6", *glob(path, pattern)])
     assert trace.node_roots(7) == begun(None)[0].node_roots(7)
 
 

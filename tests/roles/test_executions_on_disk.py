@@ -231,8 +231,7 @@ def test_rows_that_do_not_hash_to_the_trace_are_left_alone(tmp_path: Path, damag
     joined = {"cut": b"".join(row[:4]), "changed": b"".join(row[::-1]), "longer": b"".join([*row, row[0]])}[damage]
     store = Store(f"file://{tmp_path}")
     store.put_file(f"{tree(row).hex()}.trace", [joined])
-    traces = TracePublications(store)
-    assert traces.row(tree(row), len(row)) is None
+    assert TracePublications(store).row(tree(row), len(row)) is None
     assert TracePublications(Store(f"file://{tmp_path}")).row(b"\1" * 32, 5) is None
 
 

@@ -91,7 +91,7 @@ def test_a_halt_is_survived_to_the_last_second_of_the_clock(town: Town, early: i
 def test_a_claim_and_a_move_that_wait_for_the_restart_end_in_the_move(town: Town) -> None:
     """Both are in the first block, the claim in front."""
     solver, seer, number = disputed(town, EXACT)
-    game, task_id = seer.market.objection_game, _task(seer, number)
+    game, task_id = seer.market.objection_game, seer.market.objections.dispute(number).task_id
     left = game.deadline(number) - solver.connection.now()
     with halted(town.connection, left - 60), solver.wallet.posting():
         data = game.function("timeout", number)._encode_transaction_data()
@@ -164,8 +164,7 @@ def test_nobody_honest_loses_by_a_halt_in_any_stage_of_a_task(town: Town) -> Non
 
 @pytest.mark.parametrize("field", ["bid_window", "training_window", "disclosure_window", "challenge_window", "clock"])
 def test_terms_that_a_halt_would_outlast_are_refused(town: Town, field: str) -> None:
-    offer = LEAST.surviving(OUTAGE)
-    terms = _terms(town, offer)
+    terms = _terms(town, LEAST.surviving(OUTAGE))
     CAREFUL.require(terms)
     PUBLIC_CHAIN.require(_terms(town, LEAST))
     short = replace(terms, **{field: getattr(terms, field) - 1})
@@ -187,10 +186,6 @@ def test_rollups_are_known() -> None:
 def _terms(town: Town, offer: Offer) -> Terms:
     submitter = town.join(Submitter, "s")
     return submitter.market.registry.terms(submitter.submit(captured(), replace(offer, steps=6, interval=3)))
-
-
-def _task(role: Seer, number: int) -> bytes:
-    return role.market.objections.dispute(number).task_id
 
 
 def _verbs(party: Any, decide: Callable[..., Decision]) -> list[str]:

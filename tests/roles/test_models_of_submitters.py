@@ -36,8 +36,7 @@ def submitter(town: Town, tmp_path: Path) -> Submitter:
 
 
 def hide_model(town: Town, role: Role, task_id: bytes) -> None:
-    last = role.proof(task_id).checkpoints[-1]
-    town.file(last.object).unlink()
+    town.file(role.proof(task_id).checkpoints[-1].object).unlink()
 
 
 def to_second_half(role: Role, task_id: bytes) -> None:
@@ -112,8 +111,7 @@ def test_a_model_that_trickles_is_demanded_before_it_is_paid_for(
 def test_a_model_that_was_read_stays_after_the_settlement(
     contested: bytes, town: Town, submitter: Submitter, tmp_path: Path
 ) -> None:
-    process = Process(submitter, next_of_submitter)
-    assert done(process.turn()) == []
+    assert done(Process(submitter, next_of_submitter).turn()) == []
     last = submitter.proof(contested).checkpoints[-1]
     hide_model(town, submitter, contested)
     to_second_half(submitter, contested)

@@ -64,18 +64,16 @@ def test_a_monitor_holds_no_key_and_finds_that_everything_holds(operator: Operat
     assert pol("monitor", *place(operator), "--looks", "1") == Said(0, match="everything holds")
 
 
-def test_money_that_is_missing_is_said(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("more", "said"), [(-7, Said(1, match="7 are missing")), (7, Said(0, match="everything holds"))]
+)
+def test_money_that_is_missing_is_said(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, more: int, said: Said
+) -> None:
+    """More than it owes is no harm: anybody can force ether on a contract."""
     real = monitor_module.held
-    monkeypatch.setattr(monitor_module, "held", lambda vault: real(vault) - 7)
-    said = pol("monitor", *place(operator), "--looks", "1")
-    assert said == Said(1, match="7 are missing")
-
-
-def test_more_than_it_owes_is_no_harm(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody can force ether on a contract."""
-    real = monitor_module.held
-    monkeypatch.setattr(monitor_module, "held", lambda vault: real(vault) + 7)
-    assert pol("monitor", *place(operator), "--looks", "1") == Said(0, match="everything holds")
+    monkeypatch.setattr(monitor_module, "held", lambda vault: real(vault) + more)
+    assert pol("monitor", *place(operator), "--looks", "1") == said
 
 
 def test_a_node_that_fails(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:

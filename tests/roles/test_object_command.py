@@ -64,8 +64,7 @@ def test_its_evidence_is_where_the_process_looks_for_it(desk: Desk, tmp_path: Pa
     assert said == Said(2, match="add --data DIR, the same folder as for `pol run whistleblower --data DIR`")
     assert seer.market.objections.objected(task_id).objections == 0
     assert desk.shown(digest, JUMP, "--dry-run")["false"] is True
-    shown = desk.shown(digest, JUMP, "--data", tmp_path)
-    assert shown["dispute"] == 1
+    assert desk.shown(digest, JUMP, "--data", tmp_path)["dispute"] == 1
     # What `pol run whistleblower --data` names its own.
     kept = {path.name for path in (tmp_path / "evidence").glob("??/*")}
     assert {seer.proof(task_id).checkpoints[JUMP + i].object for i in range(2)} <= kept

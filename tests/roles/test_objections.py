@@ -143,8 +143,7 @@ def test_a_silent_solver_loses_by_its_clock_and_anybody_ends_it(town: Town) -> N
     assert run(seer, next_of_whistleblower) == ["object to a segment"]
     (number,) = seer.market.objections.disputes(task_id)
     seer.connection.wait_until(seer.market.objection_game.deadline(number))
-    verbs = run(seer, next_of_whistleblower)
-    assert verbs[:2] == ["claim a timeout", "reclaim"]
+    assert run(seer, next_of_whistleblower)[:2] == ["claim a timeout", "reclaim"]
     assert seer.market.objections.objected(task_id).fell
     assert verifier.market.registry.task(task_id).status in (Status.VERIFYING, Status.COMMITTED)
 
@@ -210,14 +209,12 @@ def test_a_false_counterclaim_is_contested_by_the_solver_itself(town: Town) -> N
     verifier = sitting(town, task_id)
     accuser, solver = town.join(Accuser, "x"), town.join(Solver, "t")
     before = gain(solver)
-    number = accuser.accuse(task_id, 1)
-    bond = accuser.market.counterclaims.counterclaimed(number).bond
+    bond = accuser.market.counterclaims.counterclaimed(accuser.accuse(task_id, 1)).bond
     assert run(solver, next_of_solver) == ["contest a counterclaim"]
     (dispute,) = solver.market.counterclaims.disputes(task_id)
     # The accuser has no execution that leads there.
     solver.connection.wait_until(solver.market.counterclaim_game.deadline(dispute))
-    verbs = run(solver, next_of_solver)
-    assert verbs == ["claim a timeout", "settle a dispute"]
+    assert run(solver, next_of_solver) == ["claim a timeout", "settle a dispute"]
     assert gain(solver) - before == bond // 2
     assert not solver.market.objections.objected(task_id).fell
     assert verifier.market.objections.objected(task_id).open == 0

@@ -142,8 +142,7 @@ def test_a_mask_that_stays_has_no_part_in_distances(least: float) -> None:
     assert found.program.keeps(place)
     assert not any(found.program.keeps(slot) for slot in range(place))
     require_distances(found.program, found.state, found.names.slots)
-    executor = CpuExecutor(found.program, found.constants)
-    end, _ = executor.advance(found.state, 0)
+    end, _ = CpuExecutor(found.program, found.constants).advance(found.state, 0)
     parameter, buffer, _ = component_distances(found.program, end, found.state)
     assert parameter > 0
     assert buffer == 0
@@ -171,8 +170,7 @@ def test_a_first_state_without_distances_is_refused_by_everybody_before_they_sta
     with pytest.raises(ProtocolError, match=r"first state holds a number.*no distance"):
         submitter.submit(odd, OFFER)
     # The same past the submitter's own check.
-    task_id = submitter.submit(honest, OFFER)
-    terms = submitter.market.registry.terms(task_id)
+    terms = submitter.market.registry.terms(submitter.submit(honest, OFFER))
     digest, document = published_task.publish(
         Store(f"file://{tmp_path}"), odd, steps=OFFER.steps, interval=OFFER.interval
     )

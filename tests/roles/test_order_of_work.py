@@ -116,8 +116,7 @@ def test_open_disputes_are_known_by_events(town: Town) -> None:
 def test_nothing_is_replayed_to_know_whose_turn_it_is(town: Town) -> None:
     task_id = honest(town, EXACT)
     seer, solver = town.join(Seer, "x"), town.join(Solver, "t")
-    segment = not_drawn(seer, task_id)[0]
-    seer.baseless(task_id, segment)
+    seer.baseless(task_id, not_drawn(seer, task_id)[0])
     again = town.join(Counting, "x")
     assert Process(solver, next_of_solver).turn()[0].verb == "move"
     decision = acts(next_of_whistleblower(again, task_id))

@@ -157,5 +157,4 @@ def test_a_seat_that_this_party_cant_take_costs_it_no_gas(town: Town) -> None:
     )
     assert "left to those that wait for it (open claims)" in waits(found[2])
     # Who has both opens the seat, and claims it before its time is over.
-    verifier = town.join(Verifier, "v")
-    assert acts(next_of_verifier(verifier, task_id)).verb == "open claims"
+    assert acts(next_of_verifier(town.join(Verifier, "v"), task_id)).verb == "open claims"

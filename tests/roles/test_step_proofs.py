@@ -83,15 +83,11 @@ class Liar(Verifier):
         return LyingExecutor(task.program, task.constants, honest, self.lies[segment])
 
 
-def undrawn(role: Role, task_id: bytes) -> int:
-    return min(set(range(SEGMENTS)) - set(role.market.proofs.drawn_segments(task_id)))
-
-
 def objected(town: ProvenTown, task_id: bytes) -> tuple[Seer, int, int]:
     """Somebody objects to a true segment: the objector, the segment and the number of the dispute."""
     seer = town.town.join(Seer, "w", town.policy)
     seer.bring(seer.market.proofs.proof(task_id).round)
-    segment = undrawn(seer, task_id)
+    segment = min(set(range(SEGMENTS)) - set(seer.market.proofs.drawn_segments(task_id)))
     return seer, segment, seer.baseless(task_id, segment)
 
 

@@ -324,8 +324,7 @@ def test_bad_evidence_is_called_that_and_costs_the_solver_its_stake(final: bytes
         data_availability.answer_demands(solver, final)
     asked, earned = gain(submitter), market.vault.free(solver.wallet.address)
     town.connection.wait_until(demands[-1].deadline)
-    stranger = town.join(Whistleblower, "w")
-    assert data_availability.expire_demands(stranger, final) == demands
+    assert data_availability.expire_demands(town.join(Whistleblower, "w"), final) == demands
     assert gain(verifier) - before == terms.solver_stake // 16
     assert gain(submitter) - asked == terms.solver_stake // 2
     assert market.vault.free(solver.wallet.address) == earned

@@ -257,11 +257,7 @@ def test_a_task_that_cannot_be_read_slows_nobody(town: Town, kind: Any, decide: 
 def test_nobody_sleeps_past_what_is_due(proven: bytes, town: Town) -> None:
     """A long poll, and a node that is gone meanwhile."""
     gone: list[bool] = []
-
-    def decide() -> Decision:
-        return Wait(proven, "later", town.connection.now() + 99)
-
-    days = Days(town.join(Submitter, "stranger"), proven, decide)
+    days = Days(town.join(Submitter, "stranger"), proven, lambda: Wait(proven, "later", town.connection.now() + 99))
     turn = days.process.turn
 
     def failing() -> list[LoggedDecision]:

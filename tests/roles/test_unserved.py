@@ -134,8 +134,7 @@ def test_a_solver_that_serves_after_the_first_word_is_paid(market: Unserved) -> 
     market.wait_in_vain(first)
     assert done(Process(first, next_of_verifier).turn()) == ["say it isn't served"]
     assert bonded(first, task_id) > 0
-    again = Process(market.solver, next_of_solver)
-    assert done(again.turn()) == ["publish the states again"]
+    assert done(Process(market.solver, next_of_solver).turn()) == ["publish the states again"]
     assert "see that others reach this store" in waits(next_of_solver(market.solver, task_id))
     open_claims(first, task_id)
     assert "leaves the seat alone" in waits(next_of_verifier(first, task_id))
@@ -367,8 +366,7 @@ def test_a_solver_answers_between_two_states_that_it_serves_again(market: Unserv
     seer.object(task_id, FalseSegment(1 - drawn, claim))
     assert done(process.turn())[:1] == ["move"]
     assert not town.file(names[1]).exists()
-    verbs = done([made for _ in range(3) for made in process.turn()])
-    assert "publish the states again" in verbs
+    assert "publish the states again" in done([made for _ in range(3) for made in process.turn()])
     assert [town.file(name).exists() for name in names] == [True, True, False]
     assert "log entries [2] can't be published again" in waits(next_of_solver(solver, task_id))
 
@@ -378,8 +376,7 @@ def test_data_withheld_behind_a_word_pay_who_has_said_so(market: Unserved) -> No
     market.wait_in_vain(first)
     first.unserved(task_id)
     spent = first.market.vault.free(first.wallet.address) + bonded(first, task_id)
-    demand = demand_state(second, task_id, 1)
-    second.connection.wait_until(demand.deadline + 1)
+    second.connection.wait_until(demand_state(second, task_id, 1).deadline + 1)
     assert len(expire_demands(second, task_id)) == 1
     assert first.market.vault.free(first.wallet.address) > spent
     assert "the fine of a solver that doesn't serve" in market.audit()

@@ -129,8 +129,7 @@ def test_a_seat_is_claimed_without_the_states_once_one_is_demanded(proven: bytes
     checkpoints = verifier.proof(proven).checkpoints
     for entry in checkpoints[1:]:
         town.file(entry.object).unlink()
-    seating = verifier.market.seats.seating(proven)
-    verifier.beacon.bring(verifier.wallet, seating.round, None)
+    verifier.beacon.bring(verifier.wallet, verifier.market.seats.seating(proven).round, None)
     verifier.market.seats.open_claims(verifier.wallet, proven)
     decision = acts(next_of_verifier(verifier, proven))
     assert decision.verb == "demand a state"

@@ -1,10 +1,8 @@
 """A whistleblower process alone: what it stakes on, what it is paid for, and what it leaves alone."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 from random import Random
-from typing import Any
 
 import pytest
 from all_parties import Solver, Verifier, Whistleblower, next_of_verifier, next_of_whistleblower
@@ -26,6 +24,7 @@ from role_market import (
 )
 from test_false_profiles import CHARGES, Liar
 
+from lab.benchmarks.market_processes import live
 from lab.benchmarks.role_drills import Erring
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status
@@ -33,7 +32,7 @@ from pol.execution.executor import ExecutorFactory
 from pol.execution.reference import ReferenceExecutor
 from pol.roles.process import attention
 from pol.roles.process.obligations import reading_seconds
-from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
+from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.process.work_time import verdict_steps
 from pol.roles.whistleblower import second_opinion
 from pol.roles.whistleblower.join_strategy import JoinStrategy
@@ -45,7 +44,6 @@ from toy_market import ETHER
 pytestmark = pytest.mark.long
 
 MARKET_RULES, JOINED = OFTEN, ()
-TURNS = 120
 AT_ANY_PRICE = JoinStrategy(least=-ETHER)
 """The task is so small that gas costs more than half of a stake."""
 
@@ -99,21 +97,6 @@ def watching(town: Town) -> Whistleblower:
     return watcher
 
 
-def played(processes: Sequence[Process[Any]], over: Callable[[], bool]) -> list[LoggedDecision]:
-    """Turns until it is over; if all wait, time passes."""
-    told = list[LoggedDecision]()
-    for _ in range(TURNS):
-        if over():
-            return told
-        taken = [made for process in processes for made in process.turn()]
-        told += taken
-        if all(made.result is not DecisionResult.DONE for made in taken):
-            untils = [made.until for made in taken if made.until is not None]
-            assert untils, taken
-            processes[0].role.connection.wait_until(min(untils))
-    raise AssertionError(f"not over after {TURNS} turns: {[(m.verb, m.why, m.detail) for m in told]}")
-
-
 @pytest.mark.parametrize("charge", [CHARGES[0], CHARGES[2]], ids=lambda charge: charge.kind.name)
 def test_a_false_profile_costs_its_profiler_its_stake(town: Town, charge: ProfileCharge) -> None:
     watcher, liar = watching(town), town.join(Liar, "v")
@@ -123,7 +106,7 @@ def test_a_false_profile_costs_its_profiler_its_stake(town: Town, charge: Profil
     liar.profile(task_id)
     profiles, stake = watcher.market.profiles, watcher.market.registry.terms(task_id).verifier_stake
     processes = [Process(watcher, next_of_whistleblower), Process(liar, next_of_verifier)]
-    told = played(processes, lambda: not profiles.standing(task_id).is_posted)
+    told = live(town.connection, processes, lambda: not profiles.standing(task_id).is_posted)
     assert done(told)[0] == "challenge the profile"
     assert not [made for made in told if made.result is DecisionResult.FAILED]
     assert gain(watcher, tickets=1) == stake // 2
@@ -136,7 +119,9 @@ def paid(watcher: Whistleblower, verifier: Verifier, task_id: bytes) -> None:
     def over() -> bool:
         return registry.task(task_id).status is Status.CLOSED and gain(watcher, tickets=1) > 0
 
-    told = played([Process(verifier, next_of_verifier), Process(watcher, next_of_whistleblower)], over)
+    told = live(
+        watcher.connection, [Process(verifier, next_of_verifier), Process(watcher, next_of_whistleblower)], over
+    )
     own = ("commit to an error", "challenge the verdict", "collect")
     assert [verb for verb in done(told) if verb in own] == ["commit to an error", "collect"]
     assert gain(watcher, tickets=1) == registry.terms(task_id).jackpot // int(jackpot.read("shares"))

@@ -183,8 +183,7 @@ def test_what_it_goes_on_from_is_said_in_one_line(tmp_path: Path, caplog: pytest
     join = MembershipEntry.signed(key(2), before.plan.digest, 1, Change.JOIN)
     before.take(encode_entry(join))
     before.keep()
-    after = RosterCoordinator(store, before.plan, COORDINATOR, SEATS)
-    assert after.roster == before.roster
+    assert RosterCoordinator(store, before.plan, COORDINATOR, SEATS).roster == before.roster
     assert caplog.messages == [
         "the coordinator goes on in round 0, which has begun (messages: 0); entries in its log: 3, of them from its "
         "journal alone: 0; notices: 1"

@@ -26,8 +26,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture(scope="module")
 def rounds(tmp_path_factory: pytest.TempPathFactory) -> LoggedRounds:
     folder = tmp_path_factory.mktemp("decoupled")
-    store = Store(f"file://{folder}/store")
-    plan = decoupled_plan(store, OPTIONS, SERVER, bytes(32))
+    plan = decoupled_plan(Store(f"file://{folder}/store"), OPTIONS, SERVER, bytes(32))
     run_decoupled(folder, plan, OPTIONS, {0: StaleMerge, SLOW: Slow, LIAR: Shouting}, LyingServer)
     return read_whole(folder)
 
@@ -66,8 +65,7 @@ def test_a_receipt_without_an_entry_is_an_omission(rounds: LoggedRounds, by_root
     gone = replace(rest, claims=claims, entries=[e for e in rest.entries if e is not rounds.claims[promised]])
     held = [found for found in findings_by_roots(gone, receipts=[receipt]) if found.claim == promised]
     assert [(found.lie, found.worker, found.phase) for found in held] == [(Lie.OMISSION, SERVER, "log")]
-    forged = replace(receipt, claim=bytes(32))
-    assert list(findings_by_roots(rounds, receipts=[forged])) == by_roots
+    assert list(findings_by_roots(rounds, receipts=[replace(receipt, claim=bytes(32))])) == by_roots
 
 
 def test_a_workers_lie_ends_at_one_scalar(rounds: LoggedRounds, convict: Convict) -> None:

@@ -18,15 +18,20 @@ from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.claim_author import ClaimAuthor
 from pol.rounds.log.log_entries import Change, ClaimEntry, LogEntry, MembershipEntry, RosterEntry, encode_entry
 from pol.rounds.log.rounds_log import HEAD
+from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import MAX_SEATS, SHOWN_LIMIT, Member, Roster
 from pol.training.storage.store import Store
 
 
-def test_an_old_join_brings_nobody_back(tmp_path: Path) -> None:
-    store = Store(f"file://{tmp_path}/store")
+def training(folder: Path) -> tuple[Store, RoundsPlan, RosterCoordinator, list[ClaimAuthor]]:
+    store = Store(f"file://{folder}/store")
     plan = tiny_plan(store)
-    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
     authors = [ClaimAuthor(store, plan, key(number), CpuExecutor) for number in range(2)]
+    return store, plan, RosterCoordinator(store, plan, COORDINATOR, SEATS), authors
+
+
+def test_an_old_join_brings_nobody_back(tmp_path: Path) -> None:
+    store, plan, coordinator, authors = training(tmp_path)
 
     def tell(number: int, round_: int, change: Change) -> bytes:
         notice = encode_entry(MembershipEntry.signed(key(number), plan.digest, round_, change))
@@ -85,10 +90,7 @@ def test_members_can_show_their_roster_on_a_chain(tmp_path: Path) -> None:
 
 def test_a_claim_that_names_a_roster_of_its_own_is_left_out(tmp_path: Path) -> None:
     """Neither a receipt nor a place in the log: nobody could tell its seat."""
-    store = Store(f"file://{tmp_path}/store")
-    plan = tiny_plan(store)
-    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
-    authors = [ClaimAuthor(store, plan, key(number), CpuExecutor) for number in range(2)]
+    store, plan, coordinator, authors = training(tmp_path)
     for number in range(2):
         coordinator.take(encode_entry(MembershipEntry.signed(key(number), plan.digest, 0, Change.JOIN)))
     begun = Roster.decode(store.get(coordinator.begin_round().document))
@@ -105,10 +107,7 @@ def test_a_claim_that_names_a_roster_of_its_own_is_left_out(tmp_path: Path) -> N
 
 def test_a_receipt_waits_for_what_a_message_follows_from(tmp_path: Path) -> None:
     """It promises these claims as well; and a copy of a claim with other objects has no place in the log."""
-    store = Store(f"file://{tmp_path}/store")
-    plan = tiny_plan(store)
-    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
-    author = ClaimAuthor(store, plan, key(0), CpuExecutor)
+    store, plan, coordinator, (author, _) = training(tmp_path)
     coordinator.take(encode_entry(MembershipEntry.signed(key(0), plan.digest, 0, Change.JOIN)))
     author.rosters[0] = Roster.decode(store.get(coordinator.begin_round().document))
     work, merge = author.make(0, "work"), author.make(0, "merge")
@@ -123,10 +122,7 @@ def test_a_receipt_waits_for_what_a_message_follows_from(tmp_path: Path) -> None
 
 def test_a_third_claim_for_a_place_gets_no_receipt(tmp_path: Path) -> None:
     """The log takes two of a place: a receipt for what it refuses would cost the coordinator its stake."""
-    store = Store(f"file://{tmp_path}/store")
-    plan = tiny_plan(store)
-    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
-    author = ClaimAuthor(store, plan, key(0), CpuExecutor)
+    store, plan, coordinator, (author, _) = training(tmp_path)
     coordinator.take(encode_entry(MembershipEntry.signed(key(0), plan.digest, 0, Change.JOIN)))
     author.rosters[0] = Roster.decode(store.get(coordinator.begin_round().document))
     made = author.make(0, "work")
@@ -142,11 +138,9 @@ def test_a_third_claim_for_a_place_gets_no_receipt(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hidden", ["claim", "roster"])
 def test_a_worker_that_stays_stops_where_the_log_is_another(tmp_path: Path, hidden: str) -> None:
     """Without its claims nobody pays it; by another roster than it was shown others would judge its claims."""
-    store = Store(f"file://{tmp_path}/store")
-    plan = tiny_plan(store)
+    store, plan, coordinator, authors = training(tmp_path)
     store.put(plan.encode())
-    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
-    meeting, authors = HashStore(), [ClaimAuthor(store, plan, key(n), CpuExecutor) for n in range(2)]
+    meeting = HashStore()
     worker, joiner = (ElasticWorker(author, Mailbox(meeting, 1.0)) for author in authors)
     reception = Reception(coordinator, worker.mailbox, "work", ["theta"])
     worker.tell(0, Change.JOIN)
@@ -181,11 +175,10 @@ def test_a_worker_that_stays_stops_where_the_log_is_another(tmp_path: Path, hidd
 
 def test_garbage_over_a_message_excludes_nobody(tmp_path: Path) -> None:
     """Its sender shows it again; and who needs it when it is acknowledged takes what its author has published."""
-    store, meeting = Store(f"file://{tmp_path}/store"), HashStore()
-    plan = tiny_plan(store)
+    store, plan, coordinator, authors = training(tmp_path)
     store.put(plan.encode())
-    coordinator = RosterCoordinator(store, plan, COORDINATOR, SEATS)
-    workers = [ElasticWorker(ClaimAuthor(store, plan, key(n), CpuExecutor), Mailbox(meeting, 0.6)) for n in range(2)]
+    meeting = HashStore()
+    workers = [ElasticWorker(author, Mailbox(meeting, 0.6)) for author in authors]
     reception = Reception(coordinator, Mailbox(meeting, 1.0), "work", ["theta"])
     for worker in workers:
         worker.tell(0, Change.JOIN)

@@ -78,8 +78,7 @@ def test_a_round_goes_on_without_a_member(training: TinyTraining) -> None:
 
 
 def test_a_merge_over_a_provisional_roster(training: TinyTraining) -> None:
-    begun = begin(training, (0, 1))
-    merge(training, (0, 1), begun)
+    merge(training, (0, 1), begin(training, (0, 1)))
     assert blamed(training.findings()) == {(Lie.ROSTER, key(number).name) for number in (0, 1)}
 
 
@@ -106,8 +105,7 @@ def test_an_acknowledged_message_is_left_out(training: TinyTraining) -> None:
     begun = begin(training, (0, 1, 2))
     sent = training.authors[2].known.popitem()[1].entry.claim.digest
     receipt = DeliveryEntry.signed(COORDINATOR, training.plan.digest, 0, sent)
-    final = begun.ended(begun.members[:2])
-    sign(training, final)
+    sign(training, begun.ended(begun.members[:2]))
     assert not training.findings()
     held = list(findings_by_roots(training.read(), receipts=[receipt]))
     assert blamed(held) == {(Lie.OMISSION, COORDINATOR.name)}

@@ -150,13 +150,6 @@ def test_an_omitted_submission_blames_the_keeper_by_its_receipt(training: TinyTr
     assert (found.lie, found.worker, found.claim) == (Lie.OMISSION, COORDINATOR.name, omitted.claim.digest)
 
 
-def test_a_receiver_is_not_blamed_for_what_the_keeper_leaves_out(training: TinyTraining) -> None:
-    training.play(0, (0, 1))
-    training.entries.append(DeliveryEntry.signed(key(0), training.plan.digest, 0, bytes([3]) * 32))
-    (found,) = training.findings()
-    assert found.lie is Lie.WITHHELD
-
-
 def test_rounds_that_were_read_alone_accuse_nobody_of_what_is_missing(training: TinyTraining) -> None:
     for round_ in range(3):
         training.play(round_, (0, 1))
@@ -255,9 +248,11 @@ def test_a_cut_log_is_no_log(training: TinyTraining) -> None:
         training.read()
 
 
-def test_findings_are_sentences(training: TinyTraining) -> None:
+def test_a_receiver_is_not_blamed_for_what_the_keeper_leaves_out(training: TinyTraining) -> None:
+    """And findings are sentences."""
     training.play(0, (0, 1))
     training.entries.append(DeliveryEntry.signed(key(0), training.plan.digest, 0, bytes([3]) * 32))
     (found,) = training.findings()
     assert isinstance(found, Finding)
+    assert found.lie is Lie.WITHHELD
     assert str(found) == f"round 0, log: {key(0).name}: has acknowledged claim {'03' * 8}, and the log doesn't have it"

@@ -220,7 +220,7 @@ def test_a_lost_stage_is_the_mean_of_its_neighbors(tmp_path: Path) -> None:
     require_honest(rounds)
     phases = rounds.plan.phases
     (entry,) = [
-        e for e in rounds.claims.values() if phases[e.claim.phase].members == 2 and recovers(rounds, e.claim.phase)
+        e for e in rounds.claims.values() for p in [phases[e.claim.phase]] if (p.members, p.name) == (2, update(1))
     ]
     size = gpt_stages(CHECKFREE.shape, 3)[1].block_size
     left, right = (words.view(np.float32)[:size] for words in load_start(rounds, entry)[-2:])
@@ -241,10 +241,6 @@ def test_another_recovery_is_found(tmp_path: Path, convict: Convict) -> None:
     found = by_replay(rounds)
     assert told(found) == executions((0, FAILED_ROUND, update(1)))
     convict(rounds, found[0].claim)
-
-
-def recovers(rounds: LoggedRounds, phase: int) -> bool:
-    return rounds.plan.phases[phase].name == update(1)
 
 
 @pytest.mark.slow

@@ -158,13 +158,11 @@ def test_a_false_member_is_noticed(change: Callable[[dict[str, Any]], object], p
 
 
 def _other_names() -> dict[str, Any]:
-    names = load(*published()).names
-    return replace(names, slots=("weights",)).to_dict()
+    return replace(load(*published()).names, slots=("weights",)).to_dict()
 
 
 def test_another_writing_of_the_network_is_refused() -> None:
-    data = load_circuit("linear_regression").network.to_json()
-    document = json.loads(data)
+    document = json.loads(load_circuit("linear_regression").network.to_json())
     for other, problem in (
         (json.dumps(document).encode(), "isn't canonical"),
         (rfc8785.dumps({**document, "name": "x"}), "has unknown fields"),

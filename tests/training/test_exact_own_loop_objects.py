@@ -227,11 +227,7 @@ def test_a_copy_of_the_scheduler_is_another_one(way: str, schedule: Any) -> None
 
 def weighted() -> tuple[nn.CrossEntropyLoss, Callable[[Tensor, Tensor], Tensor]]:
     criterion = nn.CrossEntropyLoss(torch.ones(3))
-
-    def loss(output: Tensor, target: Tensor) -> Tensor:
-        return torch.as_tensor(criterion(output, target))
-
-    return criterion, loss
+    return criterion, lambda output, target: torch.as_tensor(criterion(output, target))
 
 
 @pytest.mark.parametrize("kind", ["module", "closure"])

@@ -144,8 +144,7 @@ def test_a_training_that_is_resumed_has_the_bits_of_one_that_was_not(name: str) 
         scheduler = lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
         return model, optimizer, scheduler, exact(model, optimizer, Loop(scheduler, ema=0.9))
 
-    whole = made()
-    first = made()
+    whole, first = made(), made()
     for batch in batches():
         whole[3](*batch)
     for batch in list(batches())[:3]:
@@ -544,8 +543,7 @@ def test_views_of_the_weights_follow_and_torch_knows_of_the_write() -> None:
     weight = model[0].weight
     view, address, version = weight.detach().view(-1), weight.data_ptr(), weight._version
     before = model(X).square().sum()
-    step = exact(model, SGD(model.parameters(), 0.1))
-    step(*next(batches()))
+    exact(model, SGD(model.parameters(), 0.1))(*next(batches()))
     assert torch.equal(view, weight.detach().view(-1))
     assert weight.data_ptr() == address
     assert weight._version > version

@@ -27,10 +27,6 @@ PIECE = b"x" * (1 << 16)
 BOMB = gzip.compress(bytes(1 << 26))
 
 
-def basic(name: str, password: str) -> str:
-    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
-
-
 class Handler(Quiet):
     """What it does stands in the server's ``manner``."""
 
@@ -79,7 +75,7 @@ class Handler(Quiet):
         self.wfile.write(b"x")
 
     def get_locked(self) -> None:
-        known = self.headers.get("Authorization") == basic("me", "secret")
+        known = self.headers.get("Authorization") == "Basic " + base64.b64encode(b"me:secret").decode()
         if (
             known
             and "session=7" in self.headers.get("Cookie", "")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lab.benchmarks.figure import torch_threads
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.philox import normal, philox, uniform
 from pol.errors import UnsupportedError
@@ -56,15 +57,11 @@ def test_integer_operations_of_torch_give_the_same_words() -> None:
 
 
 def test_threads_change_no_bit() -> None:
-    before = torch.get_num_threads()
     drawn: list[Tensor] = []
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
+    for threads in (1, 2):
+        with torch_threads(threads):
             arguments = (torch.tensor(1), seed_words(SEED), 0, [300_001], 0.0, 1.0)
             drawn.append(DRAWS["pol.normal.default"](*arguments))
-    finally:
-        torch.set_num_threads(before)
     assert torch.equal(*drawn)
 
 
@@ -90,8 +87,7 @@ def test_initialisation_goes_on_where_it_ended() -> None:
     with random.initialization():
         second = model()
     assert digest(first) != digest(second)
-    again = TaskRandomness(SEED)
-    with again.initialization():
+    with TaskRandomness(SEED).initialization():
         assert [digest(model()), digest(model())] == [digest(first), digest(second)]
 
 

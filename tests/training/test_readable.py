@@ -22,8 +22,7 @@ def test_values_are_shown_by_path() -> None:
         "part/a%2Fb/7": "true", "part/empty/0": "{}", "part/empty/1": "[]",
         "part/weights": "<tensor part/weights>", "part/infinite": "inf",
     }  # fmt: skip
-    tree = readable.of_document("part", state.documents["part"])
-    kept = readable.without_tensors(tree)
+    kept = readable.without_tensors(readable.of_document("part", state.documents["part"]))
     assert isinstance(kept, dict)
     assert "weights" not in kept
     assert "rate" in kept
@@ -41,6 +40,5 @@ FORMS = st.recursive(
 
 @given(FORMS)
 def test_anything_that_is_no_form_is_shown_as_it_stands(form: Any) -> None:
-    document = canonical_json.encode({"value": form})
-    tree = readable.of_document("name", document)
+    tree = readable.of_document("name", canonical_json.encode({"value": form}))
     assert all(path.startswith("name") and isinstance(text, str) for path, text in readable.leaves(tree, "name"))

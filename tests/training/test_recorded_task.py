@@ -92,8 +92,7 @@ def test_a_check_of_a_record_loads_its_task_once() -> None:
 
 
 def test_a_step_beyond_the_task_is_refused() -> None:
-    store = own_store("beyond")
-    recorder = train(store)
+    recorder = train(own_store("beyond"))
     digest, _ = recorder.learning_proof()
     with pytest.raises(ProtocolError, match=f"the task ends after {recorder.steps} steps: leave the loop there"):
         recorder.step()
@@ -108,8 +107,7 @@ def test_a_run_that_was_cut_gives_the_same_roots() -> None:
     unfinished = train(cut, stop=60)
     with pytest.raises(ProtocolError, match="recorded 2 of the task's 12 segments"):
         unfinished.learning_proof()
-    again = train(cut).learning_proof()[1]
-    assert again.log_root == whole.log_root
+    assert train(cut).learning_proof()[1].log_root == whole.log_root
 
 
 def test_a_step_that_was_left_out_is_rejected() -> None:

@@ -102,22 +102,21 @@ def test_a_checkpoint_is_of_its_moment(tmp_path: Path) -> None:
     assert roots[0] == roots[1]
 
 
+def no_room(*_: object) -> None:
+    raise OperationalError("no space left on device")
+
+
 def test_a_store_that_fails_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes out, the training goes on, and only the checkpoint that failed is missing."""
     recorder = Recorder(f"file://{tmp_path}", nn.Linear(2, 2), every=1)
     recorder.resume()
     recorder.step()
     recorder.close()
-    real = Store.put_file
-
-    def fail(*_: object) -> None:
-        raise OperationalError("no space left on device")
-
-    monkeypatch.setattr(Store, "put_file", fail)
-    recorder.step()
-    with pytest.raises(OperationalError, match="no space"):
-        recorder.close()
-    monkeypatch.setattr(Store, "put_file", real)
+    with monkeypatch.context() as full:
+        full.setattr(Store, "put_file", no_room)
+        recorder.step()
+        with pytest.raises(OperationalError, match="no space"):
+            recorder.close()
     recorder.step()
     assert [checkpoint.step for checkpoint in recorder.close().checkpoints] == [0, 1, 3]
 
@@ -130,16 +129,11 @@ def test_closing_again_records_the_end_that_could_not_be_stored(
     recorder.resume()
     recorder.step()
     recorder.flush()
-    real = Store.put_file
-
-    def fail(*_: object) -> None:
-        raise OperationalError("no space left on device")
-
-    monkeypatch.setattr(Store, "put_file", fail)
-    for _ in range(2):
-        with pytest.raises(OperationalError, match="no space"):
-            recorder.close()
-    monkeypatch.setattr(Store, "put_file", real)
+    with monkeypatch.context() as full:
+        full.setattr(Store, "put_file", no_room)
+        for _ in range(2):
+            with pytest.raises(OperationalError, match="no space"):
+                recorder.close()
     assert [checkpoint.step for checkpoint in recorder.close().checkpoints] == [0, 1]
 
 

@@ -371,12 +371,16 @@ def test_a_function_that_makes_missing_values_is_named_or_given_again(tmp_path: 
         recorder.state.components()
 
 
+def begun(folder: Path, **options: int) -> Training:
+    t = Training(f"file://{folder}")
+    t.record(**options).resume()
+    return t
+
+
 def test_steps_that_share_a_batch_have_no_checkpoint_between_them(tmp_path: Path) -> None:
-    t = Training(f"file://{tmp_path}")
-    recorder = t.record(every=3)
-    recorder.resume()
-    first, second = itertools.islice(recorder.batches(made := loader()), 2)
-    drawn = recorder.batches(made)
+    t = begun(tmp_path, every=3)
+    first, second = itertools.islice(t.recorder.batches(made := loader()), 2)
+    drawn = t.recorder.batches(made)
     for batch in (first, first, next(drawn)):
         t.step(batch)
     with pytest.raises(ProtocolError, match="steps 3 and 4 were taken with one batch"):
@@ -384,46 +388,38 @@ def test_steps_that_share_a_batch_have_no_checkpoint_between_them(tmp_path: Path
 
 
 def test_a_validation_through_the_loader_of_the_steps_needs_a_name(tmp_path: Path) -> None:
-    t = Training(f"file://{tmp_path}")
-    recorder = t.record()
-    recorder.resume()
+    t = begun(tmp_path)
     made = loader()
-    for batch in recorder.batches(made):
+    for batch in t.recorder.batches(made):
         t.step(batch)
-    assert len(list(recorder.batches(made, name="validation"))) == len(list(recorder.batches(made, uneven=True)))
+    assert len(list(t.recorder.batches(made, name="validation"))) == len(list(t.recorder.batches(made, uneven=True)))
     with pytest.raises(ProtocolError, match="'data' ended without a step"):
-        list(recorder.batches(made))
+        list(t.recorder.batches(made))
 
 
 def test_one_loader_has_one_name(tmp_path: Path) -> None:
-    t = Training(f"file://{tmp_path}")
-    recorder = t.record()
-    recorder.resume()
+    t = begun(tmp_path)
     one, other = loader(), loader()
-    recorder.batches(one)
+    t.recorder.batches(one)
     with pytest.raises(ProtocolError, match="two loaders are called 'data'"):
-        recorder.batches(other)
-    twice: Iterator[Any] = zip(recorder.batches(one), recorder.batches(one), strict=True)
+        t.recorder.batches(other)
+    twice: Iterator[Any] = zip(t.recorder.batches(one), t.recorder.batches(one), strict=True)
     with pytest.raises(ProtocolError, match="two iterations over the loader 'data'"):
         list(twice)
 
 
 def test_a_generator_of_the_loader_has_its_own_name(tmp_path: Path) -> None:
-    t = Training(f"file://{tmp_path}")
-    recorder = t.record()
-    recorder.resume()
+    t = begun(tmp_path)
     made = loader(Points(np.random.default_rng(1).random), generator=torch.Generator())
-    next(recorder.batches(made))
-    assert set(recorder.state.random.named) == {"data.generator", "data.dataset.move.self"}
+    next(t.recorder.batches(made))
+    assert set(t.recorder.state.random.named) == {"data.generator", "data.dataset.move.self"}
 
 
 def test_a_generator_that_is_made_by_the_first_draw_is_recorded_from_there(tmp_path: Path) -> None:
     """Else the states of a resumed epoch, which draws its batches again, have an entry more."""
-    t = Training(f"file://{tmp_path}")
-    recorder = t.record()
-    recorder.resume()
-    next(recorder.batches(loader(shuffle=False, sampler=MadeLate(counts=False))))
-    assert set(recorder.state.random.named) == {"data.sampler.generator"}
+    t = begun(tmp_path)
+    next(t.recorder.batches(loader(shuffle=False, sampler=MadeLate(counts=False))))
+    assert set(t.recorder.state.random.named) == {"data.sampler.generator"}
 
 
 MODES: dict[str, Any] = {
@@ -453,25 +449,21 @@ def test_the_environment_holds_modes_that_change_bits(name: str) -> None:
 
 def test_data_that_the_loop_changes_is_named(tmp_path: Path) -> None:
     """Once, in the epoch and behind it; what drawing itself changes isn't."""
-    t = Training(f"file://{tmp_path}")
-    recorder = t.record()
-    recorder.resume()
+    t = begun(tmp_path)
     made = loader(data := Points())
     for _ in range(2):
-        t.step(next(iter(recorder.batches(made))))
+        t.step(next(iter(t.recorder.batches(made))))
     data.x.mul_(2)
     with pytest.warns(UserWarning, match=r"the loop has changed dataset.x\[0\] of the loader 'data'"):
-        t.step(next(iter(recorder.batches(made))))
+        t.step(next(iter(t.recorder.batches(made))))
     data.x.mul_(2)
-    t.step(next(iter(recorder.batches(made))))
+    t.step(next(iter(t.recorder.batches(made))))
 
 
 def test_a_loader_that_is_cycled_beside_another_one_is_named(tmp_path: Path) -> None:
-    t = Training(f"file://{tmp_path}")
-    recorder = t.record()
-    recorder.resume()
-    short = itertools.cycle(recorder.batches(loader(Points(count=8)), name="short"))
-    both = zip(recorder.batches(loader()), short, strict=False)
+    t = begun(tmp_path)
+    short = itertools.cycle(t.recorder.batches(loader(Points(count=8)), name="short"))
+    both = zip(t.recorder.batches(loader()), short, strict=False)
     with pytest.warns(UserWarning, match="after short has ended: batches that itertools.cycle keeps are lost"):
         _ = [t.step(torch.cat(batches)) for batches in both]
 

@@ -193,8 +193,7 @@ def test_the_command(served: Served) -> None:
     )
     try:
         assert server.stdout is not None
-        url = server.stdout.readline().split()[-1]
-        ran([*pol, "check", url])
+        ran([*pol, "check", server.stdout.readline().split()[-1]])
     finally:
         server.terminate()
         _, errors = server.communicate(timeout=300)

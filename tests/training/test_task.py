@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from digits_training import Training, checkpoints, honest, loaded, published, solve
-from pol.arithmetic.primitives import Words
 from pol.commitments.checkpoint_log import verify_inclusion
 from pol.demo import digits
 from pol.errors import OperationalError, ProtocolError
@@ -112,17 +111,17 @@ def _slower(model: Any) -> Any:
 
 def test_other_names_are_noticed() -> None:
     store, digest = published()
-    task = loaded()
-    names = replace(task.names, observed={"loss": 0})
-    object_ = store.put(rfc8785.dumps(names.to_dict()))
+    object_ = store.put(rfc8785.dumps(replace(loaded().names, observed={"loss": 0}).to_dict()))
     with pytest.raises(ProtocolError, match="names"):
         load(store, changed(store, digest, lambda document: document.update(names=object_)))
 
 
-def test_a_missing_object_is_operational() -> None:
+def test_a_missing_object_and_a_withheld_proof_are_operational() -> None:
     store, digest = published()
     with pytest.raises(OperationalError):
         load(store, changed(store, digest, lambda document: document.update(program=HASH)))
+    with pytest.raises(OperationalError):
+        learning_proof.load(Store("memory://withheld"), honest().digest, loaded())
 
 
 def test_an_order_table_of_another_length_is_refused() -> None:
@@ -194,12 +193,8 @@ class Poisoned:
 )
 def test_divergence_stops_with_the_step_and_the_remedy(loss: bool, problem: str) -> None:
     recorded: list[int] = []
-
-    def record(index: int, _: list[Words]) -> None:
-        recorded.append(index)
-
     with pytest.raises(TrainingDivergedError, match=f"({problem}).*Lower the learning rate"):
-        train(loaded(), Poisoned(30, loss=loss), record)
+        train(loaded(), Poisoned(30, loss=loss), lambda index, _: recorded.append(index))
     assert recorded == [0, 1]
 
 
@@ -217,8 +212,7 @@ def test_checkpoints_are_recorded_in_order_and_completely() -> None:
 def test_words_and_tensors_are_the_same_bits() -> None:
     task = loaded()
     for entry, words in zip(task.aten.constants, task.constants, strict=True):
-        tensor = to_tensor(entry.type, words)
-        assert np.array_equal(to_words(entry.type, tensor), words)
+        assert np.array_equal(to_words(entry.type, to_tensor(entry.type, words)), words)
     with pytest.raises(ProtocolError, match="a step gave"):
         to_words(task.aten.slots[0].type, torch.zeros(3))
     special = np.array([0x7F800001, 0x80000000, 1], np.uint32)
@@ -293,11 +287,6 @@ def test_a_log_of_another_size_is_rejected() -> None:
         LearningProof.decode(data)
 
 
-def test_a_withheld_proof_is_operational() -> None:
-    with pytest.raises(OperationalError):
-        learning_proof.load(Store("memory://withheld"), honest().digest, loaded())
-
-
 def test_the_data_set() -> None:
     images, labels = digits.dataset()
     assert images.shape == (1797, 64)
@@ -328,8 +317,7 @@ def test_the_order_is_epochs_without_repetition() -> None:
     assert torch.equal(order, digits.order(seed=1, steps=120, batch=32))
     assert torch.equal(order[:60], digits.order(seed=1, steps=60, batch=32))
     assert not torch.equal(order, digits.order(seed=2, steps=120, batch=32))
-    epoch = order[:56].flatten()
-    assert len(set(epoch.tolist())) == 56 * 32
+    assert len(set(order[:56].flatten().tolist())) == 56 * 32
     assert int(order.min()) >= 0
     assert int(order.max()) < 1797
     with pytest.raises(ProtocolError):

@@ -208,8 +208,7 @@ def test_pairs_hold_replayed_segments_and_a_solver_can_not_know_which(count: int
 
 
 def test_a_pair_is_a_segment_of_twice_the_length() -> None:
-    goal = paired_target("sgd")
-    paired = paired_task(goal.task)
+    paired = paired_task(paired_target("sgd").task)
     assert (paired.document.interval, paired.document.segments) == (2 * INTERVAL, STEPS // INTERVAL // 2)
     entry = TaskCheckpoint(6, 12, bytes(32), "")
     assert (paired_entry(entry).index, paired_entry(entry).step) == (3, 12)

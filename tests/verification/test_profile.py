@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -81,13 +81,9 @@ def test_every_number_is_what_the_specification_says() -> None:
 
 def test_the_same_terms_give_the_same_bytes_on_any_executor() -> None:
     """Kernels on one thread and on two, and the reference; fewer reruns give the same ones."""
-
-    def threaded(program: StepProgram, constants: Sequence[Words]) -> CpuExecutor:
-        return CpuExecutor(program, constants, threads=2)
-
     task = replace(loaded(), document=replace(loaded().document, interval=2))
     first = measure_profile(task, CpuExecutor, 2, 2)
-    assert measure_profile(task, threaded, 2, 2).encode() == first.encode()
+    assert measure_profile(task, partial(CpuExecutor, threads=2), 2, 2).encode() == first.encode()
     assert measure_profile(task, ReferenceExecutor, 2, 2).encode() == first.encode()
     assert first.digest == keccak256(first.encode())
     assert Profile.decode(first.encode()) == first
@@ -120,8 +116,7 @@ def test_buffers_and_scaled_averages_part_too() -> None:
 
 def test_a_bias_before_a_normalisation_is_found_out() -> None:
     """Its gradient is zero but for rounding, and Adam divides that by its own size: honest runs part at once."""
-    task = normalised(bias=True)
-    found = measure_profile(task, CpuExecutor, 1, 1)
+    found = measure_profile(normalised(bias=True), CpuExecutor, 1, 1)
     with pytest.raises(UnsupportedError, match="a cheat could go anywhere within"):
         found.encode()
     (name, share), *_ = furthest(found.slots, Component.PARAMETER)

@@ -53,10 +53,6 @@ def demanded_of(distance: int, reference: int, margin: int) -> int | None:
     return None if found is None else threshold_of(found, margin)
 
 
-def leaf_of(end: bytes, distances: list[int]) -> bytes:
-    return keccak(encode(["(bytes32,uint256[3])"], [(end, distances)]))
-
-
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 NUMBERS = (0, 1, 2, 3, 2**40, 2**64 - 1, 2**96 + 1, UNEQUAL - 1)
@@ -139,7 +135,7 @@ def profile_vector(
     name: str, margin: int, portions: list[tuple[bytes, list[int]]], reruns: list[tuple[bytes, list[int]]]
 ) -> Row:
     count = len(reruns) // len(portions)
-    leaves = [leaf_of(end, distances) for end, distances in reruns]
+    leaves = [keccak(encode(["(bytes32,uint256[3])"], [(end, distances)])) for end, distances in reruns]
     ratios = [[ratio_of(row[c], portions[i // count][1][c]) for i, (_, row) in enumerate(reruns)] for c in range(3)]
     # Nothing exceeds a rerun without a ratio.
     keys = [[(value is None, value or 0) for value in row] for row in ratios]

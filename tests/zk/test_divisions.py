@@ -189,8 +189,7 @@ def test_logits_of_any_size_have_a_proof() -> None:
     same, far = theta * 0 + one // 2, theta * 0
     far[0, :32:4] = one // 2
     for weights in (theta * 0, same, far, -far):
-        inputs = [weights, x * 0 + one, y]
-        constraints(circuit.network, inputs, context=7).check()
+        constraints(circuit.network, [weights, x * 0 + one, y], context=7).check()
     with pytest.raises(ProtocolError, match=r"leaves the range of 24 bits.*scale the data down"):
         public_inputs(circuit.network, [theta * 0 + 4 * one, x * 0 + one, y], 7)
 

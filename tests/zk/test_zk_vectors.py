@@ -69,8 +69,7 @@ def proof_vectors() -> dict[str, Any]:
     inputs = example_vectors(circuit, 1)
     with tempfile.TemporaryDirectory() as folder:
         keys = exact_prover.setup(circuit, Path(folder))
-        run = exact_prover.prove(keys, inputs[0], [inputs[1:]], [CONTEXT])
-        step = run.steps[0]
+        step = exact_prover.prove(keys, inputs[0], [inputs[1:]], [CONTEXT]).steps[0]
         return {
             "key": _hex(keys.verifying_key.encode()),
             "context": _hex(CONTEXT),

@@ -115,13 +115,8 @@ contract CommitmentHarness {
         result = MerkleBranch.padding(height);
     }
 
-    function tagged(uint256 words, uint8 tag, bytes calldata content)
-        external
-        pure
-        inMemory(words)
-        returns (bytes32 result)
-    {
-        result = MerkleBranch.tagged(tag, content);
+    function tagged(uint256 words, uint8 tag, bytes calldata content) external pure inMemory(words) returns (bytes32) {
+        return MerkleBranch.tagged(tag, content);
     }
 
     function tensorRoot(uint256 words, bytes calldata tensorType, bytes32 tree)

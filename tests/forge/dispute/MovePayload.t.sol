@@ -86,10 +86,6 @@ contract MovePayloadTest is Base {
         return [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 255, 257, type(uint64).max - 3];
     }
 
-    function _packed(bytes32[] memory row) private pure returns (bytes memory) {
-        return abi.encodePacked(row);
-    }
-
     function _expectLength(uint256 actual, uint256 expected) private {
         vm.expectRevert(abi.encodeWithSelector(MovePayload.WrongPayloadLength.selector, actual, expected));
     }
@@ -103,7 +99,7 @@ contract MovePayloadTest is Base {
     function _openSteps(uint256 size, uint256 width) private {
         bytes32 agreed = keccak256("agreed");
         bytes32[] memory roots = PlainShares.row(PlainShares.parts(size, width), 1);
-        bytes memory payload = _packed(roots);
+        bytes memory payload = abi.encodePacked(roots);
         bytes32[] memory pairs = new bytes32[](roots.length);
         for (uint256 i = 0; i < pairs.length; i++) {
             pairs[i] = keccak256(abi.encodePacked(i == 0 ? agreed : roots[i - 1], roots[i]));
@@ -160,7 +156,7 @@ contract MovePayloadTest is Base {
             sums[i] >>= 70;
             total = Distance.add(total, uint256(sums[i]));
         }
-        bytes memory payload = _packed(sums);
+        bytes memory payload = abi.encodePacked(sums);
         bytes32 opening = PlainShares.root(sums, PlainShares.padding(0));
         vm.assertEq(harness.openSums(_range(size), payload, 0, width), opening);
         // What follows in the call is not summed up.

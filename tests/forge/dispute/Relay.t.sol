@@ -131,10 +131,6 @@ contract RelayTest is GameTest {
         _refuse(address(this), abi.encodePacked(game.relay.selector, new bytes(40)), "");
     }
 
-    function _help(address mover, bytes memory call) private view returns (bytes memory) {
-        return abi.encodePacked(game.help.selector, mover, call);
-    }
-
     function test_anybody_proves_a_slot_or_a_sum_for_the_side_on_turn() public {
         for (uint256 i = 0; i < 2; i++) {
             if (i == 0) _startOfState();
@@ -143,7 +139,7 @@ contract RelayTest is GameTest {
                 _move();
             }
             (bytes memory call,) = _prepare();
-            _send(account("anybody"), _help(_onTurn(), call));
+            _send(account("anybody"), abi.encodePacked(game.help.selector, _onTurn(), call));
             _expectResult(i == 0);
         }
     }

@@ -35,6 +35,7 @@ abstract contract MarketMeter is MarketDeployment {
 
     /// @dev What comes next is measured, as the first call of a transaction.
     function _begin(address caller) internal {
+        // Each by its name: what names the desk in the test's own storage is read by this, and no part of the call's gas.
         address[16] memory contracts = [
             address(vault),
             address(registry),

@@ -8,28 +8,29 @@ import {SignedClaim, SignedRoster} from "../rounds/RoundsBase.sol";
 /// @notice Gas of the calls of rounds, on record in .ci/gas.json as `Gas.t.sol`: execution alone, without calldata and
 /// the 21,000 of a transaction, and without the game's own work; disputes and evidence with their announcements.
 contract RoundsGas is RoundsBase {
-    function test_rounds_register() public {
+    modifier paused() {
         vm.pauseGasMetering();
+        _;
+    }
+
+    function test_rounds_register() public paused {
         PlanTerms memory t = _terms();
         t.pay += 1;
         _as(PARTIES - 1);
         bonds.register(t);
     }
 
-    function test_rounds_join() public {
-        vm.pauseGasMetering();
+    function test_rounds_join() public paused {
         _as(PARTIES - 2);
         bonds.join(id);
     }
 
-    function test_rounds_leave() public {
-        vm.pauseGasMetering();
+    function test_rounds_leave() public paused {
         _as(1);
         bonds.startLeaving(id);
     }
 
-    function test_rounds_depart() public {
-        vm.pauseGasMetering();
+    function test_rounds_depart() public paused {
         vm.prank(_party(1));
         bonds.startLeaving(id);
         _pass(4 days + 1);
@@ -37,8 +38,7 @@ contract RoundsGas is RoundsBase {
         bonds.depart(id, _party(1));
     }
 
-    function test_rounds_dispute() public {
-        vm.pauseGasMetering();
+    function test_rounds_dispute() public paused {
         SignedClaim memory signed = _signed(1, 0, "end");
         // A game that costs next to nothing takes the place of the one that writes down what it is told.
         vm.etch(address(game), address(new CheapGame()).code);
@@ -47,47 +47,40 @@ contract RoundsGas is RoundsBase {
         vm.assertTrue(_dispute(_party(2), signed));
     }
 
-    function test_rounds_settle_stood() public {
-        vm.pauseGasMetering();
+    function test_rounds_settle_stood() public paused {
         _disputed(true);
         _as(3);
         disputes.settle(1);
     }
 
-    function test_rounds_settle_fell() public {
-        vm.pauseGasMetering();
+    function test_rounds_settle_fell() public paused {
         _disputed(false);
         _as(3);
         disputes.settle(1);
     }
 
-    function test_rounds_two_claims() public {
-        vm.pauseGasMetering();
+    function test_rounds_two_claims() public paused {
         _shown(_twoClaims(1, 0));
     }
 
-    function test_rounds_unstaked_member_of_100() public {
-        vm.pauseGasMetering();
+    function test_rounds_unstaked_member_of_100() public paused {
         (SignedRoster memory shown, LoggedEntry memory none) = (_last(100, _party(PARTIES - 2)), _none());
         _shown(abi.encodeCall(RoundEvidence.showUnstakedMember, (id, 0, _party(PARTIES - 2), shown, none)));
     }
 
-    function test_rounds_note_roster_of_100() public {
-        vm.pauseGasMetering();
+    function test_rounds_note_roster_of_100() public paused {
         SignedRoster memory signed = _last(100, _party(1));
         _as(2);
         evidence.noteRoster(id, 0, _party(1), signed);
     }
 
-    function test_rounds_demand_roster() public {
-        vm.pauseGasMetering();
+    function test_rounds_demand_roster() public paused {
         SignedClaim memory signed = _signed(1, 0, "end");
         _as(2);
         demands.demandRoster(id, signed, 1 ether);
     }
 
-    function test_rounds_answer_roster_of_100() public {
-        vm.pauseGasMetering();
+    function test_rounds_answer_roster_of_100() public paused {
         SignedRoster memory proof = _last(100, _party(1));
         SignedClaim memory signed = _signedUnder(1, proof.text);
         uint256 bond = demands.rosterBondOf(id);
@@ -100,32 +93,27 @@ contract RoundsGas is RoundsBase {
         demands.answerRoster(d, signed.claim, proof);
     }
 
-    function test_rounds_demand_source() public {
-        vm.pauseGasMetering();
+    function test_rounds_demand_source() public paused {
         SignedClaim memory signed = _signed(1, 0, "end");
         _as(2);
         demands.demandSource(id, signed, _phase(), 0, 1 ether);
     }
 
-    function test_rounds_open() public {
-        vm.pauseGasMetering();
+    function test_rounds_open() public paused {
         _pass(3 days);
         _as(0);
         shares.open(id);
     }
 
-    function test_rounds_post_1_claim() public {
-        vm.pauseGasMetering();
+    function test_rounds_post_1_claim() public paused {
         _postLine(1);
     }
 
-    function test_rounds_post_257_claims() public {
-        vm.pauseGasMetering();
+    function test_rounds_post_257_claims() public paused {
         _postLine(257);
     }
 
-    function test_rounds_settle_line() public {
-        vm.pauseGasMetering();
+    function test_rounds_settle_line() public paused {
         _pass(3 days);
         shares.open(id);
         for (uint256 i = 1; i < 3; ++i) {

@@ -8,6 +8,7 @@ import {ERC2771Forwarder, Relaying} from "./Tokens.sol";
 /// @notice Sealed bids and their stakes.
 contract AuctionBidTest is AuctionBase, Relaying {
     uint256 private constant EVE = 0xe5e;
+    address private immutable eve = vm.addr(EVE);
 
     function setUp() public override {
         super.setUp();
@@ -82,16 +83,15 @@ contract AuctionBidTest is AuctionBase, Relaying {
     }
 
     function test_a_bid_may_be_relayed() public {
-        address signer = eve();
         vm.deal(address(this), MONEY);
-        vault.deposit{value: MONEY}(signer, MONEY);
-        bytes memory data = abi.encodeCall(auction.bid, (id, _commitment(id, signer, 2 ether, 1 hours)));
+        vault.deposit{value: MONEY}(eve, MONEY);
+        bytes memory data = abi.encodeCall(auction.bid, (id, _commitment(id, eve, 2 ether, 1 hours)));
         ERC2771Forwarder.ForwardRequestData memory request = _request(forwarder, EVE, address(auction), 0, data);
         vm.prank(dan);
         forwarder.execute(request);
-        vm.assertEq(auction.sealedBid(id, signer).number, 1);
+        vm.assertEq(auction.sealedBid(id, eve).number, 1);
         vm.assertEq(auction.sealedBid(id, dan).number, 0);
-        _expectStaked(signer);
+        _expectStaked(eve);
         vm.assertEq(vault.free(dan), MONEY);
         vm.prank(dan);
         vm.expectRevert();
@@ -102,13 +102,9 @@ contract AuctionBidTest is AuctionBase, Relaying {
     function test_nobody_bids_in_another_name() public {
         vm.prank(dan);
         (bool done,) =
-            address(auction).call(abi.encodePacked(abi.encodeCall(auction.bid, (id, bytes32("commitment"))), eve()));
+            address(auction).call(abi.encodePacked(abi.encodeCall(auction.bid, (id, bytes32("commitment"))), eve));
         vm.assertTrue(done);
-        vm.assertEq(auction.sealedBid(id, eve()).number, 0);
+        vm.assertEq(auction.sealedBid(id, eve).number, 0);
         vm.assertEq(auction.sealedBid(id, dan).number, 1);
-    }
-
-    function eve() private pure returns (address) {
-        return vm.addr(EVE);
     }
 }

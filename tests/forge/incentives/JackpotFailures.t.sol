@@ -105,7 +105,9 @@ contract JackpotFailuresTest is LotteryBase {
     /// @dev Truebit: after a forced error the second solution was taken as it was. Here the sealed claim can be
     /// disputed like any other, and what is paid for is the root that stands after that.
     function test_truebit_no_checker_for_the_second_solution_after_a_forced_error() public {
-        _names(2);
+        _enrol(_name(0), 1);
+        _enrol(_name(1), 1);
+        _pass(1);
         bytes32 secret = _toWatch(TASK, RESERVE, true);
         uint32 index = _index(TASK, 1, secret);
         bytes32 honest = "what a replay gives";
@@ -165,14 +167,6 @@ contract JackpotFailuresTest is LotteryBase {
     function _single(address who) private pure returns (address[] memory names) {
         names = new address[](1);
         names[0] = who;
-    }
-
-    /// @dev Accounts with one ticket each.
-    function _names(uint256 count) private {
-        for (uint256 i = 0; i < count; ++i) {
-            _enrol(_name(i), 1);
-        }
-        _pass(1);
     }
 
     /// @dev All of `count` accounts with one ticket each watch, and have found the error.

@@ -19,32 +19,27 @@ contract VaultDeploymentTest is VaultBase {
 
     function test_an_asset_without_code_is_refused() public {
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.NotAToken.selector, alice));
-        this.newVault(alice, EXIT_DELAY);
+        this.newVault(alice, EXIT_DELAY, address(this));
     }
 
     function test_bounds_of_the_exit_delay() public {
         vm.assertEq(new StakeVault(address(0), 1 days, address(0), address(this)).exitDelay(), 1 days);
         vm.assertEq(new StakeVault(address(0), 365 days, address(0), address(this)).exitDelay(), 365 days);
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.BadExitDelay.selector, 1 days - 1));
-        this.newVault(address(0), 1 days - 1);
+        this.newVault(address(0), 1 days - 1, address(this));
         vm.expectRevert(abi.encodeWithSelector(IStakeVault.BadExitDelay.selector, 365 days + 1));
-        this.newVault(address(0), 365 days + 1);
+        this.newVault(address(0), 365 days + 1, address(this));
     }
 
     function test_without_a_deployer_it_is_refused() public {
         vm.expectRevert(IStakeVault.Zero.selector);
-        this.newVaultOf(address(0));
-    }
-
-    /// @dev As `newVault`.
-    function newVaultOf(address deployer) external {
-        new StakeVault(address(0), EXIT_DELAY, address(forwarder), deployer);
+        this.newVault(address(0), EXIT_DELAY, address(0));
     }
 
     /// @dev A call of its own: a cheatcode stands in the place of `new`, and would itself be the call that has to
     /// revert.
-    function newVault(address asset, uint64 exitDelay) external {
-        new StakeVault(asset, exitDelay, address(forwarder), address(this));
+    function newVault(address asset, uint64 exitDelay, address deployer) external {
+        new StakeVault(asset, exitDelay, address(forwarder), deployer);
     }
 
     function _bare() private returns (StakeVault) {

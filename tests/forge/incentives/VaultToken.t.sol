@@ -13,7 +13,7 @@ contract VaultTokenTest is VaultBase, Relaying {
     address private immutable carol = vm.addr(KEY_OF_CAROL);
 
     /// @dev A vault of the coin; Alice, Bob and Carol have ten, and Alice and Bob have approved them.
-    function _use(Coin coin) private {
+    function _use(Coin coin) private returns (Coin) {
         _deploy(address(coin));
         address[3] memory parties = [alice, bob, carol];
         for (uint256 i = 0; i < parties.length; ++i) {
@@ -23,6 +23,7 @@ contract VaultTokenTest is VaultBase, Relaying {
         coin.approve(address(vault), 10 ether);
         vm.prank(bob);
         coin.approve(address(vault), 10 ether);
+        return coin;
     }
 
     function _deposit(address who, uint256 amount) private {
@@ -81,8 +82,7 @@ contract VaultTokenTest is VaultBase, Relaying {
     }
 
     function test_nobody_brings_what_others_have_approved() public {
-        Coin coin = new Coin();
-        _use(coin);
+        Coin coin = _use(new Coin());
         vm.prank(mallory);
         vm.expectPartialRevert(IERC20Errors.ERC20InsufficientAllowance.selector);
         vault.deposit(mallory, 1 ether);
@@ -93,8 +93,7 @@ contract VaultTokenTest is VaultBase, Relaying {
 
     /// @dev What is sent past `deposit` is nobody's.
     function test_a_gift_changes_no_balance() public {
-        Coin coin = new Coin();
-        _use(coin);
+        Coin coin = _use(new Coin());
         vm.prank(bob);
         coin.transfer(address(vault), 2 ether);
         _deposit(alice, 3 ether);
@@ -252,8 +251,7 @@ contract VaultTokenTest is VaultBase, Relaying {
     }
 
     function test_a_permit_that_somebody_has_used_stops_nothing() public {
-        Coin coin = new Coin();
-        _use(coin);
+        Coin coin = _use(new Coin());
         (uint8 v, bytes32 r, bytes32 s) = _permit(coin, 3 ether);
         vm.prank(mallory);
         coin.permit(carol, address(vault), 3 ether, NEVER, v, r, s);
@@ -263,8 +261,7 @@ contract VaultTokenTest is VaultBase, Relaying {
     }
 
     function test_a_permit_of_somebody_else_brings_nothing() public {
-        Coin coin = new Coin();
-        _use(coin);
+        Coin coin = _use(new Coin());
         (uint8 v, bytes32 r, bytes32 s) = _permit(coin, 3 ether);
         vm.prank(mallory);
         vm.expectPartialRevert(IERC20Errors.ERC20InsufficientAllowance.selector);
@@ -273,8 +270,7 @@ contract VaultTokenTest is VaultBase, Relaying {
     }
 
     function test_permit_and_deposit_are_relayed_together() public {
-        Coin coin = new Coin();
-        _use(coin);
+        Coin coin = _use(new Coin());
         (uint8 v, bytes32 r, bytes32 s) = _permit(coin, 3 ether);
         bytes memory data = abi.encodeCall(IStakeVault.depositWithPermit, (carol, 3 ether, NEVER, v, r, s));
         ERC2771Forwarder.ForwardRequestData memory request = _request(forwarder, KEY_OF_CAROL, address(vault), 0, data);

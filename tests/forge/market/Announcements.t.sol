@@ -60,10 +60,7 @@ contract AnnouncementsTest is ProfileBase {
         profiles.convict(id, _portions(), hidden, 2);
         _seat(nextVerifier);
         _profile(nextVerifier);
-        _conclude();
-        _award();
-        _commit();
-        _seatVerifier(verifier, false);
+        _toSeated();
         _announceLeak(challenger, secret);
         verdicts.announce(_leak(copier));
         vm.prank(challenger);
@@ -77,7 +74,7 @@ contract AnnouncementsTest is ProfileBase {
     /// @dev In the block of the challenge, in front of it: the copier has the opening, but not the block before.
     function test_attack_copying_a_challenge_in_its_block() public {
         _toSeated();
-        _toChallenged();
+        _judge(verifier, true);
         ClaimCharge memory charge = _chargeOf(0, true);
         _announceCharge(challenger, charge);
         challenges.announce(_charged(copier, charge, PAYLOAD));
@@ -92,7 +89,7 @@ contract AnnouncementsTest is ProfileBase {
     /// @dev Whoever announces what it could charge, without an opening of its own, has announced nothing.
     function test_attack_announcing_a_challenge_without_an_execution() public {
         _toSeated();
-        _toChallenged();
+        _judge(verifier, true);
         ClaimCharge memory charge = _chargeOf(0, true);
         challenges.announce(_charged(copier, charge, "a guess"));
         challenges.announce(_charged(copier, charge, ""));
@@ -158,12 +155,6 @@ contract AnnouncementsTest is ProfileBase {
         vm.prank(challenger);
         verdicts.reportLeak(id, secret);
         vm.assertEq(_gain(challenger), 2 ether);
-    }
-
-    function _toChallenged() private {
-        _verdict(verifier, true);
-        _openWatch();
-        _disclose(verifier, true);
     }
 
     function _expectNoChallenge(address who, ClaimCharge memory charge, bytes memory payload) private {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Claim, ClaimCharge, Desk, IChallenges, ITaskRegistry, MarketBase, Opening} from "./MarketBase.sol";
+import {Claim, ClaimCharge, Desk, IChallenges, ITaskRegistry, MarketBase} from "./MarketBase.sol";
 import {StartParams, Status} from "./MarketBase.sol";
 
 /// @notice What goes to court, from whom and when.
@@ -89,10 +89,7 @@ contract ChallengeTest is MarketBase {
         _challenge();
         _finish(false);
         _expectRefused(old, abi.encodeWithSelector(ITaskRegistry.WrongStatus.selector, id, Status.Committed));
-        _seatVerifier(nextVerifier, false);
-        _verdict(nextVerifier, false);
-        _openWatch();
-        _disclose(nextVerifier, false);
+        _judgeNext(false);
         _expectRefused(old, abi.encodeWithSelector(IChallenges.UnknownClaim.selector, uint32(0)));
     }
 
@@ -132,10 +129,6 @@ contract ChallengeTest is MarketBase {
             vm.expectRevert(abi.encodeWithSelector(IChallenges.UnknownDispute.selector, number));
             game.report(number, false);
         }
-    }
-
-    function _opening(uint128 most) private pure returns (Opening memory) {
-        return Opening(HEADER, PAYLOAD, most);
     }
 
     function _expectRefused(ClaimCharge memory charge, bytes memory reason) private {

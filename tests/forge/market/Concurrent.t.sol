@@ -82,7 +82,7 @@ contract ConcurrentTest is MarketBase {
         _settle();
         _end(moot[5], false);
         vm.assertEq(_gain(challenger), 0);
-        vm.assertEq(_bondsOf(challenger), 0);
+        vm.assertEq(vault.locked(address(challenges), id, challenger), 0);
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Accepted));
         // Half of the second bond that the solver lost is the next verifier's.
         vm.assertEq(_gain(nextVerifier), 1 ether + 0.5 ether);
@@ -111,7 +111,7 @@ contract ConcurrentTest is MarketBase {
         _challenge();
         _challenge();
         _finish(false);
-        _nextContested();
+        _judgeNext(true);
         vm.assertEq(challenges.bondOf(id), 1 ether);
         vm.assertEq(challenges.dispute(_challenge()).seating, 3);
         Contested memory c = challenges.contested(id);
@@ -166,17 +166,6 @@ contract ConcurrentTest is MarketBase {
         vm.assertLt(used[0], 400_000);
         vm.assertLt(used[1], 600_000);
         _expectStatus(Status.Committed);
-    }
-
-    function _nextContested() private {
-        _seatVerifier(nextVerifier, false);
-        _verdict(nextVerifier, true);
-        _openWatch();
-        _disclose(nextVerifier, true);
-    }
-
-    function _bondsOf(address who) private view returns (uint256) {
-        return vault.locked(address(challenges), id, who);
     }
 
     function _expectRefused(uint128 most, bytes memory reason) private {

@@ -55,7 +55,8 @@ contract ConservationTest is Base {
         _expectOwed();
         _expectMoves();
         _expectClocks();
-        _expectSolvent();
+        vm.assertGe(handler.fund(), handler.reserved());
+        vm.assertEq(handler.reserved(), handler.reserves());
     }
 
     /// @dev What came in is what is owed: nothing else is in the vault, and no desk holds what no rule says.
@@ -117,11 +118,6 @@ contract ConservationTest is Base {
             vm.assertTrue((t.outcome != Outcome.None) == (t.status == Status.Closed));
             vm.assertTrue((t.closed != 0) == (t.status == Status.Closed));
         }
-    }
-
-    function _expectSolvent() private view {
-        vm.assertGe(handler.fund(), handler.reserved());
-        vm.assertEq(handler.reserved(), handler.reserves());
     }
 
     /// @dev Long fixed runs, to know that the invariants are tested where it matters.

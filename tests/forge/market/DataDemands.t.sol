@@ -184,7 +184,9 @@ contract DataDemandsTest is DataDemandsBase {
         _toContested(false);
         DataDemand memory d = _demand(challenger);
         vm.warp(registry.task(id).deadline + WINDOW + 1);
-        _expectUndecided(d, abi.encodeWithSelector(IDataDemands.SettleFirst.selector, id));
+        vm.expectRevert(abi.encodeWithSelector(IDataDemands.SettleFirst.selector, id));
+        demands.expire(d);
+        vm.assertTrue(demands.isOpen(_key(d)));
         settlement.settle(id);
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Rejected));
         Piece memory piece = _piece(1, 0, 1);
@@ -229,10 +231,7 @@ contract DataDemandsTest is DataDemandsBase {
         demands.expire(d);
         _award();
         _commit();
-        _seatVerifier(nextVerifier, false);
-        _verdict(nextVerifier, true);
-        _openWatch();
-        _disclose(nextVerifier, true);
+        _judgeNext(true);
         _settle();
         (Claim[] memory claims,) = _claims(true);
         bytes memory evidence = abi.encode(posted, Placed(claims[index], 0, _entries(true, false)));
@@ -285,12 +284,6 @@ contract DataDemandsTest is DataDemandsBase {
         (Claim[] memory claims,) = _claims(true);
         claim = claims[index];
         claim.replay = wrong;
-    }
-
-    function _expectUndecided(DataDemand memory d, bytes memory reason) private {
-        vm.expectRevert(reason);
-        demands.expire(d);
-        vm.assertTrue(demands.isOpen(_key(d)));
     }
 
     /// @dev A new auction, nothing left of the old proof, and the whole escrow.

@@ -212,8 +212,8 @@ contract DisclosureTest is MarketBase {
             _toWatched(true, true);
             (, uint32 index,) = _duty();
             (Claim[] memory claims,) = _claims(true);
-            Placed memory posted = _placed(_planted(true)[index], _entries(true, true));
-            Placed memory stands = _placed(claims[index], _entries(true, false));
+            Placed memory posted = Placed(_planted(true)[index], 0, _entries(true, true));
+            Placed memory stands = Placed(claims[index], 0, _entries(true, false));
             if (how == 1) _reportLeak(address(this));
             _watch(watcher, index, true);
             if (how == 2) {
@@ -226,7 +226,7 @@ contract DisclosureTest is MarketBase {
             }
             vm.expectRevert(abi.encodeWithSelector(IJackpot.NotClosed.selector, id));
             jackpot.claim(id, 2, watcher, 0, index, salt, abi.encode(posted, stands));
-            _nextVerdict(true);
+            _judgeNext(true);
             _settle();
             jackpot.claim(id, 2, watcher, 0, index, salt, abi.encode(posted, stands));
             vm.assertEq(_gain(watcher), 0.5 ether);
@@ -242,17 +242,17 @@ contract DisclosureTest is MarketBase {
         if (about == 0) claims[1].replay = "a lie";
         else if (about == 1) claims[1].distances[0] += 1;
         else claims[1].references[1] += 1;
-        Placed memory posted = _placed(_copy(claims[1]), _hashes(claims));
+        Placed memory posted = Placed(_copy(claims[1]), 0, _hashes(claims));
         _post(claims, logProofs, "nothing");
         _openWatch();
         _watch(watcher, 1, true);
         _disclose(verifier, true);
         _challengeAs(challenger, posted, 1);
         _finish(false);
-        _nextVerdict(true);
+        _judgeNext(true);
         _settle();
         (Claim[] memory truth,) = _claims(true);
-        jackpot.claim(id, 2, watcher, 0, 1, salt, abi.encode(posted, _placed(truth[1], _entries(true, false))));
+        jackpot.claim(id, 2, watcher, 0, 1, salt, abi.encode(posted, Placed(truth[1], 0, _entries(true, false))));
         vm.assertEq(_gain(watcher), 0.5 ether);
     }
 
@@ -265,9 +265,9 @@ contract DisclosureTest is MarketBase {
     function test_evidence_that_refutes_nothing() public {
         _toWatched(true, true);
         (, uint32 index,) = _duty();
-        Placed memory posted = _placed(_planted(true)[index], _entries(true, true));
+        Placed memory posted = Placed(_planted(true)[index], 0, _entries(true, true));
         (Claim[] memory claims,) = _claims(true);
-        Placed memory stands = _placed(claims[index], _entries(true, false));
+        Placed memory stands = Placed(claims[index], 0, _entries(true, false));
         _disclose(verifier, true);
         _expectNotRefuted(2, index, posted, stands);
         _settle();
@@ -282,8 +282,8 @@ contract DisclosureTest is MarketBase {
         _expectNotRefuted(1, index, posted, stands);
         _expectNotRefuted(3, index, posted, stands);
         // The claim that nobody planted an error in.
-        Placed memory same = _placed(_planted(true)[1 - index], _entries(true, true));
-        Placed memory still = _placed(claims[1 - index], _entries(true, false));
+        Placed memory same = Placed(_planted(true)[1 - index], 0, _entries(true, true));
+        Placed memory still = Placed(claims[1 - index], 0, _entries(true, false));
         _expectNotRefuted(2, 1 - index, same, still);
         // Entries of no verdict.
         posted.entries[1 - index] = 0;
@@ -318,19 +318,8 @@ contract DisclosureTest is MarketBase {
     }
 
     function _toDisclosure() private {
-        vm.warp(verdicts.verdict(id).watchUntil == 0 ? _opened() + 1 : verdicts.verdict(id).watchUntil + 1);
-    }
-
-    function _opened() private returns (uint64) {
-        _openWatch();
-        return verdicts.verdict(id).watchUntil;
-    }
-
-    function _nextVerdict(bool accepts) private {
-        _seatVerifier(nextVerifier, false);
-        _verdict(nextVerifier, accepts);
-        _openWatch();
-        _disclose(nextVerifier, accepts);
+        if (verdicts.verdict(id).watchUntil == 0) _openWatch();
+        vm.warp(verdicts.verdict(id).watchUntil + 1);
     }
 
     function _post(Claim[] memory claims, LogProof[] memory logProofs, bytes32 sealedClaim) private {
@@ -357,10 +346,6 @@ contract DisclosureTest is MarketBase {
         (claims,) = _claims(accepts);
         (, uint32 index, bytes32 wrong) = _duty();
         claims[index].replay = wrong;
-    }
-
-    function _placed(Claim memory claim, bytes32[] memory entries) private pure returns (Placed memory) {
-        return Placed(claim, 0, entries);
     }
 
     function _expectRefused(Disclosure memory d, bytes memory reason) private {

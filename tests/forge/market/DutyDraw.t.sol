@@ -13,12 +13,6 @@ contract DutyDrawTest is MarketBase {
         return keccak256(abi.encode(id, s.number, s.commitment, s.dutyRound, verdicts.rate()));
     }
 
-    function _seated() private {
-        _toCommitted();
-        _give(proofs.proof(id).round, "draw");
-        _seat(verifier, ForcedErrors.commitment(verifier, id, secret));
-    }
-
     /// @dev Whoever closes the claims, and whenever: the round has no seed, and no round before it that somebody could
     /// still record counts.
     function testFuzz_whoever_decides_when_gets_a_round_that_nobody_knows(uint256 who, uint256 late) public {
@@ -42,7 +36,9 @@ contract DutyDrawTest is MarketBase {
 
     /// @dev Calls that exist at this stage, by every party: refused, or without an effect on what the draw reads.
     function test_after_the_seat_is_taken_no_call_of_any_party_changes_what_is_drawn_from() public {
-        _seated();
+        _toCommitted();
+        _give(proofs.proof(id).round, "draw");
+        _seat(verifier, ForcedErrors.commitment(verifier, id, secret));
         bytes32 inputs = _inputs();
         address[6] memory parties = [submitter, solver, verifier, nextVerifier, challenger, watcher];
         for (uint256 stage = 0; stage < 2; ++stage) {

@@ -71,20 +71,11 @@ contract EventReplay {
         return _disputes[number];
     }
 
-    function profileDispute(uint256 number) external view returns (ProfileDispute memory) {
-        return _profileDisputes[number];
-    }
-
-    function objection(uint256 number) external view returns (Objection memory) {
-        return _objections[number];
-    }
-
-    function counterclaim(uint256 number) external view returns (Counterclaim memory) {
-        return _counterclaims[number];
-    }
-
-    function contest(uint256 dispute_) external view returns (Contest memory) {
-        return _contests[dispute_];
+    /// @notice All that is known of disputes and counterclaims of one number, in the order of the desks.
+    function disputed(uint256 number) external view returns (bytes memory) {
+        return abi.encode(
+            _disputes[number], _profileDisputes[number], _objections[number], _counterclaims[number], _contests[number]
+        );
     }
 
     function replay(Vm.Log calldata log) external {

@@ -70,9 +70,7 @@ contract ExactModeTest is MarketBase {
     /// @dev The state before the last step is a replay; the receipt is disputed as such.
     function test_both_parts_of_a_receipt_are_challenged() public {
         _toExactlyVerifying(false);
-        _verdict(verifier, true);
-        _openWatch();
-        _disclose(verifier, true);
+        _judge(verifier, true);
         (Claim[] memory claims,) = _claims(true);
         ClaimCharge memory charge;
         (charge.claim, charge.entries, charge.kind) = (claims[0], _entries(true, false), 8);
@@ -103,7 +101,8 @@ contract ExactModeTest is MarketBase {
         for (uint256 i = 0; i < claims.length; ++i) {
             if (claims[i].replay == 0) claims[i].replay = "replay";
         }
-        _post(claims, logProofs);
+        vm.prank(verifier);
+        verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
         vm.assertEq(verdicts.verdict(id).rejecting, 2);
         _expectConclusion(false, false);
     }
@@ -127,17 +126,5 @@ contract ExactModeTest is MarketBase {
             claims[i].distances = [uint256(0), 0, 0];
         }
         if (!accepts) claims[3].replay = "another";
-    }
-
-    function _toExactlyVerifying(bool forced) private {
-        _submit();
-        _award();
-        _commit();
-        _seatVerifier(verifier, forced);
-    }
-
-    function _post(Claim[] memory claims, LogProof[] memory logProofs) private {
-        vm.prank(verifier);
-        verdicts.post(id, claims, logProofs, new Look[](0), "nothing");
     }
 }

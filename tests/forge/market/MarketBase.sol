@@ -364,8 +364,32 @@ abstract contract MarketBase is MarketDeployment {
     }
 
     function _toContested(bool accepts) internal {
-        _toWatched(accepts, false);
-        _disclose(verifier, accepts);
+        _toVerifying(false);
+        _judge(verifier, accepts);
+    }
+
+    /// @dev Who sits posts a verdict, and discloses.
+    function _judge(address who, bool accepts) internal {
+        _verdict(who, accepts);
+        _openWatch();
+        _disclose(who, accepts);
+    }
+
+    function _judgeNext(bool accepts) internal {
+        _seatVerifier(nextVerifier, false);
+        _judge(nextVerifier, accepts);
+    }
+
+    /// @dev In exact mode, which has no profile.
+    function _toExactlyCommitted() internal {
+        _submit();
+        _award();
+        _commit();
+    }
+
+    function _toExactlyVerifying(bool forced) internal {
+        _toExactlyCommitted();
+        _seatVerifier(verifier, forced);
     }
 
     function _settle() internal {

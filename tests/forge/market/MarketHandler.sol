@@ -101,22 +101,6 @@ abstract contract MarketHandler is CounterclaimBase {
     function intrude(uint256 which, uint256 who, uint256 what) external timed {
         if (_ids.length == 0) return;
         bytes32 taskId = _ids[which % _ids.length];
-        address[14] memory desks = [
-            address(settlement),
-            address(settlement),
-            address(settlement),
-            address(settlement),
-            address(settlement),
-            address(registry),
-            address(registry),
-            address(seats),
-            address(seats),
-            address(verdicts),
-            address(verdicts),
-            address(profiles),
-            address(challenges),
-            address(jackpot)
-        ];
         bytes[14] memory calls = [
             abi.encodeCall(settlement.settle, (taskId)),
             abi.encodeCall(settlement.claimSolverDefault, (taskId)),
@@ -134,7 +118,11 @@ abstract contract MarketHandler is CounterclaimBase {
             abi.encodeCall(jackpot.sweep, (taskId))
         ];
         vm.prank(_parties[who % _parties.length]);
-        (bool worked,) = desks[what % 14].call(calls[what % 14]);
+        what %= 14;
+        address desk = what < 5 ? address(settlement) : what < 7 ? address(registry) : address(seats);
+        if (what > 8) desk = what < 11 ? address(verdicts) : address(profiles);
+        if (what > 11) desk = what == 12 ? address(challenges) : address(jackpot);
+        (bool worked,) = desk.call(calls[what]);
         if (worked) ++intrusions;
     }
 

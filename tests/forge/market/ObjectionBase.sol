@@ -25,22 +25,9 @@ abstract contract ObjectionBase is DataDemandsBase {
         if (!accepts) claims[0].replay = "another";
     }
 
-    function _toExactlyCommitted() internal {
-        _submit();
-        _award();
-        _commit();
-    }
-
-    function _toExactlyVerifying(bool forced) internal {
-        _toExactlyCommitted();
-        _seatVerifier(verifier, forced);
-    }
-
     function _toExactlyContested(bool accepts) internal {
         _toExactlyVerifying(false);
-        _verdict(verifier, accepts);
-        _openWatch();
-        _disclose(verifier, accepts);
+        _judge(verifier, accepts);
     }
 
     function _object(address who, uint32 index) internal returns (uint256) {

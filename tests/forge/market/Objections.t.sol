@@ -75,9 +75,7 @@ contract ObjectionsTest is ObjectionBase {
         _toExactlyVerifying(false);
         _endObjection(_object(challenger, _one(false)), false);
         _expectStatus(Status.Verifying);
-        _verdict(verifier, true);
-        _openWatch();
-        _disclose(verifier, true);
+        _judge(verifier, true);
         _settle();
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Rejected));
         vm.assertEq(_gain(verifier), 1 ether);
@@ -91,10 +89,7 @@ contract ObjectionsTest is ObjectionBase {
         _finish(false);
         _expectStatus(Status.Committed);
         _refuse(_one(false), abi.encodeWithSelector(IObjections.ProofFell.selector, id));
-        _seatVerifier(nextVerifier, false);
-        _verdict(nextVerifier, true);
-        _openWatch();
-        _disclose(nextVerifier, true);
+        _judgeNext(true);
         _settle();
         vm.assertEq(uint256(registry.task(id).outcome), uint256(Outcome.Rejected));
     }
@@ -202,7 +197,8 @@ contract ObjectionsTest is ObjectionBase {
             _refuse(index, abi.encodeWithSelector(IObjections.ZeroState.selector, uint64(2)));
         }
         bytes32[] memory path = _inclusion(2);
-        _announceZero(challenger, 2);
+        objections.announce(keccak256(abi.encode(challenger, id, keccak256(abi.encode(uint64(2))))));
+        vm.roll(vm.getBlockNumber() + 1);
         _expectRefusal(challenger, abi.encodeWithSelector(IObjections.NotZero.selector, uint64(3)));
         objections.objectToZero(id, 3, path);
         vm.expectEmit(address(objections));
@@ -277,10 +273,5 @@ contract ObjectionsTest is ObjectionBase {
         _announceObjection(challenger, segment.index);
         _expectRefusal(challenger, why);
         objections.object(id, segment, _opening());
-    }
-
-    function _announceZero(address who, uint64 entry) private {
-        objections.announce(keccak256(abi.encode(who, id, keccak256(abi.encode(entry)))));
-        vm.roll(vm.getBlockNumber() + 1);
     }
 }

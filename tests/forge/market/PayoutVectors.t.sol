@@ -139,7 +139,7 @@ contract PayoutVectorsTest is MarketBase {
             _watch(watcher, index, true);
             _mark();
             _disclose(verifier, true);
-            _expectNothing();
+            vm.assertEq(abi.encode(_now()), abi.encode(_marked));
             _settle();
             _finder = watcher;
             _mark();
@@ -245,9 +245,7 @@ contract PayoutVectorsTest is MarketBase {
 
     function _toContradicted() private {
         _toSaid();
-        _verdict(verifier, true);
-        _openWatch();
-        _disclose(verifier, true);
+        _judge(verifier, true);
     }
 
     function test_cancelled() public {
@@ -432,13 +430,6 @@ contract PayoutVectorsTest is MarketBase {
             vault.pot(address(jackpot), jackpot.FUND()),
             vault.free(treasury)
         ];
-    }
-
-    function _expectNothing() private view {
-        uint256[6] memory found = _now();
-        for (uint256 i = 0; i < found.length; ++i) {
-            vm.assertEq(found[i], _marked[i]);
-        }
     }
 
     /// @dev The fund pays what is found, and is credited nothing.

@@ -144,7 +144,9 @@ contract SeatsTest is MarketBase {
         seats.replaceRound(id);
         _pass(1);
         _open(true);
-        _claimSecretly(verifier);
+        bytes32 commitment = ForcedErrors.commitment(verifier, id, secret);
+        vm.prank(verifier);
+        seats.claim(id, 0, commitment);
         _pass(5 minutes + 1);
         seats.decide(id);
         _give(seats.seating(id).dutyRound, "duty");
@@ -184,12 +186,6 @@ contract SeatsTest is MarketBase {
     function _claim(address who, uint32 ticket) private {
         vm.prank(who);
         seats.claim(id, ticket, 0);
-    }
-
-    function _claimSecretly(address who) private {
-        bytes32 commitment = ForcedErrors.commitment(who, id, secret);
-        vm.prank(who);
-        seats.claim(id, 0, commitment);
     }
 
     function _expectClaimRefused(address who, uint32 ticket, bytes memory reason) private {

@@ -375,7 +375,7 @@ contract SecondLookVectorsTest is Base {
         uint256 due = 0;
         uint256 excused = 0;
         for (uint256 i = 0; i < rows.length; ++i) {
-            vm.assertTrue(_isDue(rows[i]) == rows[i].due, vm.toString(i));
+            vm.assertTrue(this.isDue(_thresholdsOf(rows[i]), _claimOf(rows[i])) == rows[i].due, vm.toString(i));
             if (rows[i].due) ++due;
             if (rows[i].due) vm.assertTrue(_isExcused(rows[i]) == rows[i].excused, vm.toString(i));
             if (rows[i].excused) ++excused;
@@ -395,10 +395,6 @@ contract SecondLookVectorsTest is Base {
         returns (bool)
     {
         return SecondLook.accepts(thresholds, claim, reruns, margin);
-    }
-
-    function _isDue(LookRow memory row) private view returns (bool) {
-        return this.isDue(_thresholdsOf(row), _claimOf(row));
     }
 
     function _isExcused(LookRow memory row) private view returns (bool) {

@@ -194,10 +194,7 @@ contract RelayedTest is DataDemandsBase, Relaying {
 contract ShortestSegmentsTest is MarketBase {
     function test_a_zero_entry_is_said_to_be_none() public {
         log[2] = 0;
-        _submit();
-        _award();
-        _commit();
-        _seatVerifier(verifier, false);
+        _toExactlyVerifying(false);
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         bytes32 no = bytes32(type(uint256).max);
         for (uint256 i = 0; i < 4; ++i) {
@@ -214,10 +211,7 @@ contract ShortestSegmentsTest is MarketBase {
     }
 
     function test_before_the_only_step_is_the_start() public {
-        _submit();
-        _award();
-        _commit();
-        _seatVerifier(verifier, false);
+        _toExactlyVerifying(false);
         (Claim[] memory claims, LogProof[] memory logProofs) = _claims(true);
         for (uint256 i = 0; i < 4; ++i) {
             (claims[i].replay, claims[i].before) = (claims[i].end, claims[i].start);

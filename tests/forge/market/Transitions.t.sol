@@ -104,8 +104,7 @@ contract TransitionsTest is CounterclaimBase {
         _moment(told, "last second of the training");
         _late(told, "the solver is late", 1);
         _commit();
-        bytes32 commitment = ForcedErrors.commitment(verifier, id, secret);
-        _takeSeat(told, commitment);
+        _takeSeat(told, ForcedErrors.commitment(verifier, id, secret));
         _verifyingMoments(told);
         _verdict(verifier, true);
         _watchedMoments(told);
@@ -415,8 +414,7 @@ contract TransitionsTest is CounterclaimBase {
     }
 
     function _undrawn() private view returns (Segment memory) {
-        uint32 index = proofs.isDrawn(id) ? _one(false) : 0;
-        return _segment(index);
+        return _segment(proofs.isDrawn(id) ? _one(false) : 0);
     }
 
     function _charge() private view returns (ClaimCharge memory charge) {

@@ -136,7 +136,7 @@ contract UnservedTest is ObjectionBase {
         for (uint256 stood = 0; stood < 2; ++stood) {
             setUp();
             _toSaid();
-            if (stood == 1) _toDisclosed(nextVerifier, true);
+            if (stood == 1) _judgeNext(true);
             _pass(stood * _terms().challengeWindow);
             _withhold(_demand(challenger));
             _expectStatus(Status.Bidding);
@@ -144,7 +144,7 @@ contract UnservedTest is ObjectionBase {
             vm.assertEq(_gain(challenger), 0);
             int256 fee = stood == 1 ? int256(1 ether) : int256(0);
             vm.assertEq(_gain(nextVerifier), fee);
-            vm.assertEq(_gain(submitter), _afterHalf() - fee);
+            vm.assertEq(_gain(submitter), int256(uint256(STAKE / 2)) - int256(settlement.escrowOf(_terms())) - fee);
             _expectAllPaid();
         }
         setUp();
@@ -201,7 +201,7 @@ contract UnservedTest is ObjectionBase {
     /// @dev It has called a log unserved that is false: whoever has accepted it contradicts nobody.
     function test_a_log_that_falls_under_a_verdict_frees_the_bond() public {
         _toSaid();
-        _toDisclosed(nextVerifier, true);
+        _judgeNext(true);
         _endObjection(_object(challenger, _one(false)), false);
         _settle();
         vm.assertTrue(registry.task(id).outcome == Outcome.Rejected);
@@ -237,15 +237,9 @@ contract UnservedTest is ObjectionBase {
     }
 
     function _toStood(address who, bool accepts) private {
-        _toDisclosed(who, accepts);
-        _settle();
-    }
-
-    function _toDisclosed(address who, bool accepts) private {
         _seatVerifier(who, false);
-        _verdict(who, accepts);
-        _openWatch();
-        _disclose(who, accepts);
+        _judge(who, accepts);
+        _settle();
     }
 
     function _expectAllPaid() private view {
@@ -260,10 +254,6 @@ contract UnservedTest is ObjectionBase {
 
     function _tax() private view returns (int256) {
         return int256(jackpot.tax(_terms().jackpot));
-    }
-
-    function _afterHalf() private view returns (int256) {
-        return int256(uint256(STAKE / 2)) - int256(settlement.escrowOf(_terms()));
     }
 }
 

@@ -267,8 +267,7 @@ def test_one_step_is_that_of_torch_and_the_same_everywhere(name: str, optimizer:
     order = torch.tensor([[4, 0, 5], [1, 2, 3]])
     captured = capture(model, loss, OPTIMIZERS[optimizer](model.parameters()), (inputs, targets), order)
 
-    state = captured.state
-    outputs = outputs_of(captured.program, state, captured.constants)
+    outputs = outputs_of(captured.program, captured.state, captured.constants)
 
     before = copy.deepcopy(model.state_dict())
     eager = OPTIMIZERS[optimizer](model.parameters())

@@ -62,10 +62,6 @@ def add_places(y: Tensor) -> None:
     y.index_put_((torch.tensor([[0], [1]]), PLACES), y[:, :4].clone(), accumulate=True)
 
 
-def add_masked(y: Tensor) -> None:
-    y.index_put_((y > 0,), torch.tensor(0.5), accumulate=True)
-
-
 def reduced(kind: str, keeps: bool) -> Function:
     index = torch.tensor([[0, 2, 2, 1, 0, 2]])
     return lambda x: (
@@ -87,7 +83,7 @@ FUNCTIONS: dict[str, Function] = {
     "places": assigned(set_places),
     "pairs of places": assigned(set_pairs),
     "added at places": assigned(add_places),
-    "added by a mask": assigned(add_masked),
+    "added by a mask": assigned(lambda y: y.index_put_((y > 0,), torch.tensor(0.5), accumulate=True)),
     "filled": lambda x: x.masked_fill(x > 0, 2.0) * x,
     "scattered by a mask": lambda x: (x * 2).masked_scatter(x > 0, x.flip(1) + 1),
     "slice scattered": lambda x: torch.slice_scatter(x, x[:, :2], 1, 0, 6, 3),

@@ -182,11 +182,7 @@ def _noise_of_living(workshop: Workshop, end: State) -> Vector:
     return {**{i: np.zeros(end[i].shape) for i in target.places(Component.OPTIMIZER)}, **unit(drawn)}
 
 
-def _has_averages(target: Target) -> bool:
-    return "hidden.weight:exp_avg" in target.task.names.slots
-
-
-_attack = partial(Attack, hides=True, applies=_has_averages)
+_attack = partial(Attack, hides=True, applies=lambda target: "hidden.weight:exp_avg" in target.task.names.slots)
 ATTACKS = (
     _attack("back-door-in-noise", "Adam's trigger, its residual seven tenths noise", in_noise),
     _attack("back-door-few", "Adam's trigger, injected in ten segments", in_few),

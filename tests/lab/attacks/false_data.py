@@ -17,7 +17,8 @@ THUDI = "Thudi et al. 2022, arXiv:2110.11891"
 
 def other_order(workshop: Workshop) -> Forgery:
     """The same samples in another order."""
-    return Forgery(workshop.run(_shuffled(workshop)))
+    order = workshop.random.permutation(workshop.target.order())
+    return Forgery(workshop.run(workshop.target.with_order(order)))
 
 
 def declared_order(workshop: Workshop) -> Forgery:
@@ -126,10 +127,6 @@ def hidden_from_print(values: NDArray[np.float32]) -> NDArray[np.float32]:
     middle = slice(values.shape[0] // 3, 2 * values.shape[0] // 3)
     changed[middle] = changed[middle][::-1]
     return changed
-
-
-def _shuffled(workshop: Workshop) -> CpuExecutor:
-    return workshop.target.with_order(workshop.random.permutation(workshop.target.order()))
 
 
 def _run_on(workshop: Workshop, order: NDArray[np.int64]) -> list[State]:

@@ -3,11 +3,13 @@
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 import torch
 
 from lab.attacks.attack_loop import AttackLoop
 from lab.attacks.attack_target import State, Target
+from lab.benchmarks.figure import torch_threads
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import relative_distance
 from pol.claims.distance import component_distances
@@ -54,10 +56,6 @@ def _loop(target: Target) -> Segment:
     return AttackLoop(target).train
 
 
-def _compiled(target: Target) -> Segment:
-    return AttackLoop(target, compiled=True).train
-
-
 def _graph(target: Target) -> Segment:
     """The captured graph, operation by operation: what the solver of the market runs."""
     native = NativeExecutor(target.task.aten)
@@ -74,17 +72,6 @@ def _graph(target: Target) -> Segment:
 
 
 @contextmanager
-def threads(count: int) -> Iterator[None]:
-    """torch computes on so many threads inside."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
 def _without_onednn() -> Iterator[None]:
     with warnings.catch_warnings():
         # Of settings for graphics processors, which are read and written back here as well.
@@ -96,8 +83,8 @@ def _without_onednn() -> Iterator[None]:
 WAYS: Mapping[str, tuple[Callable[[], AbstractContextManager[object]], Callable[[Target], Segment]]] = {
     "eager": (nullcontext, _loop),
     "graph": (nullcontext, _graph),
-    "two threads": (lambda: threads(2), _loop),
+    "two threads": (partial(torch_threads, 2), _loop),
     "without oneDNN": (_without_onednn, _loop),
-    "compiled": (nullcontext, _compiled),
+    "compiled": (nullcontext, lambda target: AttackLoop(target, compiled=True).train),
 }
 """By name: the settings of torch, and what runs a segment under them."""

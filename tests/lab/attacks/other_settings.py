@@ -222,10 +222,6 @@ def _has(component: Component, dtype: DType) -> Callable[[Target], bool]:
     return lambda target: bool(target.places(component, dtype))
 
 
-def _has_momentum(target: Target) -> bool:
-    return any(name.endswith(":momentum_buffer") for name in target.task.names.slots)
-
-
 TAMPERED = (
     Attack(
         "optimizer-swap",
@@ -250,7 +246,7 @@ TAMPERED = (
         "shift-components",
         "1 % of the update moved from weights to momentum",
         shifted_between_components,
-        applies=_has_momentum,
+        applies=lambda target: any(name.endswith(":momentum_buffer") for name in target.task.names.slots),
     ),
     Attack("step-counter", "a counter says one step more", miscounted, applies=_has(Component.BUFFER, DType.I32)),
     Attack("negative-zeros", "zeros become negative or denormal", signed_zeros, hides=True, applies=has_zeros),

@@ -107,8 +107,7 @@ def near_start(workshop: Workshop) -> Forgery:
 
 def near_start_joined(workshop: Workshop) -> Forgery:
     """Attack III behind the committed start: the first segment jumps to where the attack would have begun."""
-    states = near_start(workshop).states
-    return Forgery([workshop.start, *states[1:]])
+    return Forgery([workshop.start, *near_start(workshop).states[1:]])
 
 
 def own_task(workshop: Workshop) -> Forgery:
@@ -187,8 +186,7 @@ def dodging(workshop: Workshop) -> Forgery:
 
 def creep(workshop: Workshop, state: State, segment: int) -> State:
     """A segment of which only one step is trained, and added scaled down to nearly nothing."""
-    target = workshop.target
-    moved = workshop.train(state, segment * target.interval, 1)
+    moved = workshop.train(state, segment * workshop.target.interval, 1)
 
     def scaled(place: int, values: Floats) -> Floats:
         small: Floats = values + (numbers(moved[place]) - values) * SHARE

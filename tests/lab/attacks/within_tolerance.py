@@ -151,10 +151,6 @@ def _dead(target: Target) -> tuple[int, int]:
     return target.task.names.slots.index("hidden.weight"), int(unused[0])
 
 
-def _has_dead_weights(target: Target) -> bool:
-    return "hidden.weight:exp_avg" in target.task.names.slots
-
-
 def _parameters(target: Target) -> list[int]:
     return target.places(Component.PARAMETER)
 
@@ -164,7 +160,7 @@ def _length(target: Target, start: State, end: State) -> float:
     return float(np.sqrt(sum(float((way * way).sum()) for way in ways)))
 
 
-_back_door = partial(Attack, hides=True, applies=_has_dead_weights)
+_back_door = partial(Attack, hides=True, applies=lambda target: "hidden.weight:exp_avg" in target.task.names.slots)
 ATTACKS = (
     Attack("drift", "every segment pushed as far as the tolerance allows", drifting, hides=True),
     Attack("below-grid", "every number moved within its cell of 2^-40", below_the_grid, hides=True),

@@ -33,8 +33,6 @@ SHARE = 0.05
 SURE = 0.99
 HARMLESS = 0.01
 """Of the accuracy, or of the samples that a trigger reaches."""
-EXPLAINED = "## What this doesn't say\n"
-"""Begins the part of docs/attacks.md that people write."""
 Row = Mapping[str, Any]
 Measured = Mapping[str, Mapping[str, Any]]
 """By target: the spread of honest runs, the limits, and a row for each attack."""
@@ -219,63 +217,26 @@ def _draws_of_many(detection: float) -> int:
     return 1 if detection == 1.0 else math.ceil(math.log(1 - SURE) / math.log(1 - detection))
 
 
-def document(measured: Measured, before: str) -> str:
-    """The text of docs/attacks.md: its tables anew, and what ``before`` says under them."""
-    tables = [*_head(measured), *_table(measured), *_tail(measured), "", ""]
-    return "\n".join(tables) + before[before.index(EXPLAINED) :]
+def document(measured: Measured, page: str) -> str:
+    """The text of docs/attacks.md: each of its tables anew, in the words that people have written about them."""
+    lines = page.split("\n")
+    for head, *rows in (table(measured) for table in (_figures, _attacks, _damages, _hiding, _honest)):
+        first = lines.index(head) + 2  # behind the line that makes it a table
+        lines[first : lines.index("", first)] = rows
+    return "\n".join(lines)
 
 
-def _head(measured: Measured) -> list[str]:
+def _figures(measured: Measured) -> list[str]:
     found = figures(measured)
+    return ["| figure | value |", *(f"| {name} | {figure.value:.4g} {figure.unit} |" for name, figure in found.items())]
+
+
+def _attacks(measured: Measured) -> list[str]:
     return [
-        "# Attacks",
-        "",
-        "Tables written by `PYTHONPATH=tests python -m lab.benchmarks.attack_battery` from what it measured",
-        "([attacks.json](attacks.json)); do not edit them. `pol bench attacks --json` measures again.",
-        "",
-        "Each attack publishes a learning proof that is loaded and verified as any other. Targets: a perceptron and a",
-        "convolutional network with batch normalisation on the digits, with SGD and with AdamW, in segments of 10 and",
-        "100, or of 5 and 50 steps. Of a row the worst of these targets counts; shares of segments are those of 40",
-        "segments. The cheating solver trains canonically where it trains: none of the tolerance is used up by honest",
-        "rounding.",
-        "",
-        "| figure | value |",
-        "| --- | --- |",
-        *(f"| {name} | {figure.value:.4g} {figure.unit} |" for name, figure in found.items()),
-        "",
-        "- **cost**: executed steps (or floating-point operations of products) over those of honest training, counted.",
-        "  A step in lower precision counts as a step.",
-        "- **cheated**: segments that training from their published start doesn't give, known from the bits.",
-        "- **drawn**: probability that a cheated segment is rejected if it is drawn; in brackets, where it isn't the",
-        "  same, by the thresholds alone (`--looks 0`). *: on some target only by the thresholds alone.",
-        "- **5 %**: probability that a random draw of 5 % of the segments (2 of 40) hits a rejected one.",
-        "- **+ screen**: the same if one of the two is chosen by",
-        "  [screening.py](../pol/verification/examination/screening.py) (`pol verify --suspicious`), which replays "
-        "nothing: it",
-        "  reads how far and where each segment went. (The loss of a batch would cost a forward pass: 3 % of segments",
-        "  of 10.)",
-        "- **99 %**: random draws that find it with 99 %, and their share of the training.",
-        "- **/ limit**, **/ honest**: smallest distance of a cheated segment over what is allowed there (the",
-        "  threshold, or what a second look at that segment excuses: below 1 it may be above the threshold), and over",
-        "  the greatest distance of honest runs (eager, captured graph, two threads, without oneDNN, compiled) of the",
-        "  same target.",
-        "- **tolerance**, **exact**: the outcome if every segment is replayed, by the rules of `pol verify`: drift",
-        "  over all counts. Withheld evidence is never accepted (inconclusive); such segments count as rejected.",
-        "",
-    ]
-
-
-def _table(measured: Measured) -> list[str]:
-    lines = [
         "| attack | source | what it does | cost | cheated | drawn | 5 % | + screen | 99 % | / limit | / honest |"
         " tolerance | exact |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        *(f"| {a.name} | {a.source} | {a.what} | {' | '.join(_cells(measured, a.name))} |" for a in ATTACKS),
     ]
-    for attack in ATTACKS:
-        lines.append(
-            f"| {attack.name} | {attack.source} | {attack.what} | {' | '.join(_cells(measured, attack.name))} |"
-        )
-    return lines
 
 
 def _cells(measured: Measured, name: str) -> list[str]:
@@ -301,18 +262,21 @@ def _cells(measured: Measured, name: str) -> list[str]:
     ]
 
 
-def _tail(measured: Measured) -> list[str]:
-    shown = ("grinding", "zhang-1", "zhang-2", "truncated-hash")
-    lines = ["", "## What the cheating brings about", "", "| attack | target | measured |", "| --- | --- | --- |"]
-    for name in shown:
+def _damages(measured: Measured) -> list[str]:
+    """What the cheating brings about."""
+    lines = ["| attack | target | measured |"]
+    for name in ("grinding", "zhang-1", "zhang-2", "truncated-hash"):
         for key, part in measured.items():
             if name in part["attacks"] and part["attacks"][name]["segments"] == SEGMENTS:
                 damage = part["attacks"][name]["damage"].items()
                 lines.append(f"| {name} | {key} | {'; '.join(f'{what} {value:.3g}' for what, value in damage)} |")
-    lines += _hiding(measured)
-    lines += ["", "## Honest runs", "", "Greatest relative distance (parameters, buffers, optimizer state).", ""]
+    return lines
+
+
+def _honest(measured: Measured) -> list[str]:
+    """Greatest relative distances of honest runs."""
     ways = list(honest_reruns.WAYS)
-    lines += [f"| target | limit | {' | '.join(ways)} |", f"| --- | --- |{' --- |' * len(ways)}"]
+    lines = [f"| target | limit | {' | '.join(ways)} |"]
     for key, part in measured.items():
         cells = [_three(part["honest"][way]) for way in ways]
         lines.append(f"| {key} | {_three(part['limits'])} | {' | '.join(cells)} |")
@@ -321,17 +285,7 @@ def _tail(measured: Measured) -> list[str]:
 
 def _hiding(measured: Measured) -> list[str]:
     """What hides in the tolerance, by target: what each rule says, and the damage."""
-    lines = [
-        "",
-        "## What hides in the tolerance",
-        "",
-        "Of 40 segments: those beyond the thresholds, those that a second look rejects as well, those that it marks;",
-        "the score of drift over its limit, greatest of the components; the rules over several segments that reject",
-        "the training ([verdict.md](spec/verdict.md#drift)). Damage is that of the last checkpoint.",
-        "",
-        "| attack | target | cost | beyond | rejected | marked | drift | found by | damage |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    lines = ["| attack | target | cost | beyond | rejected | marked | drift | found by | damage |"]
     for name in [attack.name for attack in HIDING]:
         for key, part in measured.items():
             row = part["attacks"].get(name)

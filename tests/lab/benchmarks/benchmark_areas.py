@@ -99,16 +99,11 @@ def execution_figures() -> dict[str, Figure]:
 
     with torch_threads():
         ours, peer = side_by_side(lambda: cpu.run(captured.state, 0), eager, 100)
-    slow = median_seconds(lambda: reference.run(captured.state, 0), 5)
+    slow = side_by_side(lambda: reference.run(captured.state, 0), lambda: None, 5)[0]
     return {
         "canonical_step": Figure(ours * 1e3, "ms", "eager torch, one thread", ours / peer),
         "reference_step": Figure(slow * 1e3, "ms", "eager torch, one thread", slow / peer),
     }
-
-
-def median_seconds(call: Callable[[], object], rounds: int) -> float:
-    """Median seconds of one call."""
-    return side_by_side(call, lambda: None, rounds)[0]
 
 
 def litepaper_figures(epochs: int | None = None) -> dict[str, Figure]:

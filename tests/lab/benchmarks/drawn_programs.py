@@ -35,10 +35,6 @@ Layer = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From floats (rows, WIDTH), integers (rows, WIDTH) and a trained matrix (WIDTH, WIDTH) to floats (rows, WIDTH)."""
 
 
-def _embedded(x: Tensor, n: Tensor, w: Tensor) -> Tensor:
-    return x + functional.embedding(n[:, 0].remainder(WIDTH), w)
-
-
 def _attention(x: Tensor, n: Tensor, w: Tensor) -> Tensor:
     y = (x @ w).reshape(1, 1, -1, WIDTH)
     return functional.scaled_dot_product_attention(y, y, y, is_causal=True).reshape(x.shape)
@@ -108,7 +104,7 @@ LAYERS: Mapping[str, Layer] = {
     "scatter add": lambda x, n, w: torch.zeros_like(x).scatter_add(1, n.remainder(WIDTH), x),
     "index": lambda x, n, w: x[:, [3, 1, 0, 2, 5, 4]],
     "index add": lambda x, n, w: x.index_add(1, torch.tensor([0, 2, 2]), x[:, :3]),
-    "embedding": _embedded,
+    "embedding": lambda x, n, w: x + functional.embedding(n[:, 0].remainder(WIDTH), w),
     "one hot": lambda x, n, w: x + functional.one_hot(n.remainder(WIDTH), WIDTH).float().sum(1),
     "integers": lambda x, n, w: x + (n * 37 + 11).remainder(101).float() / 101,
     "hash": lambda x, n, w: x + ((n.remainder(2000) * 1000003).remainder(1009)).float() / 1009,

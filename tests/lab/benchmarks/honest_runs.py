@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from lab.benchmarks.classifier import SMALL, Size, Training
+from lab.benchmarks.figure import torch_threads
 from lab.benchmarks.rate_bounds import clopper_pearson_upper
 from pol.arithmetic.primitives import Words
 from pol.claims.acceptance_rule import is_accepted, travelled
@@ -131,14 +132,9 @@ class Tally:
 
     def merge(self, other: Tally) -> None:
         """Count another tally's intervals too."""
-        self.tested += other.tested
-        self.beyond += other.beyond
-        self.rejected += other.rejected
-        self.closest = max(self.closest, other.closest)
-        self.closest_look = max(self.closest_look, other.closest_look)
-        self.apart += other.apart
-        self.pairs += other.pairs
-        self.pairs_rejected += other.pairs_rejected
+        for name, theirs in vars(other).items():
+            ours = getattr(self, name)
+            setattr(self, name, max(ours, theirs) if name.startswith("closest") else ours + theirs)
 
     @property
     def upper_bound(self) -> float:
@@ -213,14 +209,9 @@ def run_kind(task: LoadedTask, thresholds: Three, training: Training, kind: Kind
 
 @contextmanager
 def _switched(training: Training, kind: Kind) -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(kind.threads)
     if kind.switches is not None:
         kind.switches(training)
-    with ExitStack() as stack:
-        stack.callback(torch.set_num_threads, threads)
-        if not kind.onednn:
-            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+    with torch_threads(kind.threads), nullcontext() if kind.onednn else torch.backends.mkldnn.flags(enabled=False):
         yield
 
 

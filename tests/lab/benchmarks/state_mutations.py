@@ -68,7 +68,7 @@ def mutate(state: Mapping[str, object], count: int, seed: int) -> Mutations:
         where, change = places[name][draw.integers(len(places[name]))]
         changed = change(draw)
         made[name] += 1
-        if complete_root(_with(entries, changed)) == base.root:
+        if complete_root([changed if e.name == changed.name else e for e in entries.values()]) == base.root:
             missed.append(where)
     return Mutations(dict(made), tuple(missed))
 
@@ -90,15 +90,11 @@ def _places(name: str, value: object, base: CompleteState) -> list[tuple[str, _C
         elif isinstance(part, list | tuple):
             for i, item in enumerate(part):
                 visit(item, lambda new, i=i: rebuild(type(part)([*part[:i], new, *part[i + 1 :]])), f"{where}/{i}")  # type: ignore[misc]  # as above
-        elif _is_plain(part):
+        elif part is None or type(part) in (bool, int, float, str, bytes):
             found.append((where, lambda draw: _document(name, rebuild(_changed(part, draw)))))
 
     visit(value, lambda new: new, name)
     return found
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or type(value) in (bool, int, float, str, bytes)
 
 
 def _changed(value: Any, draw: np.random.Generator) -> object:
@@ -130,10 +126,6 @@ def _flipped(path: str, array: Array, draw: np.random.Generator) -> StateEntry:
 def _document(name: str, value: object) -> StateEntry:
     """The entry of a component's document with one value changed."""
     return StateEntry(name, None, document_root(components.encode({name: value}).documents[name]))
-
-
-def _with(entries: Mapping[str, StateEntry], changed: StateEntry) -> list[StateEntry]:
-    return [changed if entry.name == changed.name else entry for entry in entries.values()]
 
 
 def mutation_figures() -> dict[str, Figure]:

@@ -1,7 +1,6 @@
 """Trainings of small models by every executor of this machine: the same bytes after every step."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from instruction_sets import held
 from lab.benchmarks.measured_models import GPT, GPTSize, next_token_loss
 from pol.arithmetic.primitives import Words
 from pol.execution import _kernels
@@ -81,13 +81,13 @@ def compare(captured: Capture, steps: int, threads: Sequence[int] = (1, 2)) -> C
     program, constants = captured.program, captured.constants
     executors: list[tuple[str, CpuExecutor]] = []
     for isa in _kernels.isas():
-        with instruction_set(isa):
+        with held(isa):
             executors += [(isa, CpuExecutor(program, constants, count)) for count in threads]
     states: list[Sequence[Words]] = [captured.state] * len(executors)
     compared = differing = 0
     for step in range(steps):
         for i, (isa, executor) in enumerate(executors):
-            with instruction_set(isa):
+            with held(isa):
                 states[i], _ = executor.advance(states[i], step)
         for state in states[1:]:
             for ours, theirs in zip(states[0], state, strict=True):
@@ -120,14 +120,3 @@ def compare_with_reference(captured: Capture, step: int, most_work: int = 200_00
 
 def _work(node: Node) -> int:
     return node.type.numel * node.terms
-
-
-@contextmanager
-def instruction_set(name: str) -> Iterator[None]:
-    """The kernels use this set inside the context."""
-    before = _kernels.isa()
-    _kernels.set_isa(name)
-    try:
-        yield
-    finally:
-        _kernels.set_isa(before)

@@ -14,6 +14,7 @@ from eth_abi.abi import encode as abi_encode
 from web3 import Web3
 
 from anvil_node import anvil_node
+from dispute_harness import PARAMS, Played, params_of
 from lab.benchmarks.figure import Figure
 from lab.disputes.dispute_match import KnownTraces, Match, play
 from pol.arithmetic.primitives import Op, Words
@@ -28,7 +29,7 @@ from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer
-from pol.dispute.position import HASH_BITS, WORDS, ClaimKind, Position, Side
+from pol.dispute.position import HASH_BITS, WORDS, Position, Side
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
@@ -40,8 +41,7 @@ STEP, PRODUCT = 617, 704
 """The disputed step, and the node that multiplies two matrices."""
 SCALAR = TensorType(DType.F32, ())
 ZERO = bytes(32)
-PARAMS = "(address,address,bytes32,bytes32,uint8,uint8,uint64,uint64,bytes32,bytes32,bytes32,bytes32,uint256,uint32)"
-CLOCK, GRACES = 10**6, (3600, 600)
+GRACES = (3600, 600)
 
 
 @dataclass(frozen=True)
@@ -185,15 +185,6 @@ def _claim(honest: SegmentTrace, end: bytes) -> ReplayClaim:
     return ReplayClaim(ZERO, program_hash, constants, 0, STEPS, honest.state_root(0), end)
 
 
-@dataclass(frozen=True)
-class Played:
-    """A dispute that is over, with the gas of its transactions."""
-
-    match: Match
-    start_gas: int
-    gas: tuple[int, ...]
-
-
 class Court:
     """The game's contracts on a local node. The market is a contract that does nothing; disputes start in its name."""
 
@@ -209,8 +200,7 @@ class Court:
     def play(self, claim: ReplayClaim, header: bytes, asserter: ReplayPlayer, challenger: ReplayPlayer) -> Played:
         """A dispute, move by move in transactions."""
         self.disputes += 1
-        sides = (self.asserter, self.challenger, claim.program, claim.constants, int(ClaimKind.REPLAY), 0)
-        params = (*sides, claim.first_step, claim.steps, claim.start, claim.end, ZERO, ZERO, 0, CLOCK)
+        params = params_of(claim, self.asserter, self.challenger)
         types = ["uint256", "address", "uint256", PARAMS]
         number = keccak256(abi_encode(types, [self.web3.eth.chain_id, self.game.address, self.disputes, params]))
         match = play(replace(claim, id=number), header, asserter, challenger, self.bits)

@@ -108,8 +108,7 @@ def _counterclaims(rules: LoadRules, size: int, load: float) -> int:
 def _copies(rules: LoadRules, size: int, load: float) -> int:
     """A stranger proves the next step before each batch of a solver that has time for so many; then the solver has
     nothing proved, and defends its segment in a dispute, whose defense it pays."""
-    batches = int(1 / load)
-    is_cut = not rules.passes_over and size >= batches
+    is_cut = not rules.passes_over and size >= int(1 / load)
     return is_cut * objector_reward(STAKE, DEFENSE, 0) - size * COPY
 
 

@@ -13,10 +13,6 @@ def excused(deal: Deal) -> Payout:
     return Payout(holder=deal.verifier_stake)
 
 
-def _unpriced(fee: int, looks: int, draws: int) -> int:
-    return 0
-
-
 def covers_jackpot(chance: JackpotRules, reserved: int) -> int:
     """A fall costs the whole jackpot, so no number of own catches is worth one."""
     return 2 * reserved
@@ -63,7 +59,7 @@ RULES = RuleVariant()
 REVERTED: Mapping[str, RuleVariant] = {
     "a lapse before the round is recorded is free": RuleVariant(unrecorded_lapse=excused),
     "only a replay refutes": RuleVariant(caught=frozenset({"replay"})),
-    "second looks are unpriced": RuleVariant(look_fee=_unpriced),
+    "second looks are unpriced": RuleVariant(look_fee=lambda fee, looks, draws: 0),
     "stakes cover average catches": RuleVariant(verifier_stake=covers_average),
     "nobody says that it isn't served": RuleVariant(words=0),
     "one word ends a training": RuleVariant(words=1),

@@ -50,7 +50,7 @@ def train_apart(
     patience: Patience,
 ) -> int:
     """Train all rounds; ``coordinators`` follow each other when one is killed. How many were."""
-    port, joins = _free_port(), {member.number: member.joins for member in members}
+    port, joins = int(open_meeting(0, 1.0).port), {member.number: member.joins for member in members}
     context, killed = multiprocessing.get_context("forkserver"), 0
 
     def started(number: int) -> multiprocessing.process.BaseProcess:
@@ -74,10 +74,6 @@ def train_apart(
         coordinator.kill()
         processes.stop()
     return killed
-
-
-def _free_port() -> int:
-    return int(open_meeting(0, 1.0).port)
 
 
 BEGUN, SHARED, JOURNALED = "begun", "shared", "journaled"

@@ -55,8 +55,7 @@ def results(jobs: list[ReplayJob]) -> list[ExaminedSegment]:
 
 
 def test_documents_keep_everything(jobs: list[ReplayJob], results: list[ExaminedSegment]) -> None:
-    outcomes = {result.verdict.outcome for result in results}
-    assert outcomes == set(Outcome)
+    assert {result.verdict.outcome for result in results} == set(Outcome)
     assert any(result.direction is not None for result in results)
     for job, result in zip(jobs, results, strict=True):
         posted = PostedJob(job, NONCE, b"k" * 32)

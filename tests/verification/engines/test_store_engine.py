@@ -156,8 +156,7 @@ def test_a_liar_s_earlier_answers_count_no_more(case: ExactCase, workers: Worker
             return next(drawn)
 
     used = StoreEngine(case.store, keys, Draws(2, NEVER), LocalEngine(threads=1), 60, 30, poll=0.05)
-    found = told(list(used.run(jobs)))
-    assert found == here(jobs)
+    assert told(list(used.run(jobs))) == here(jobs)
     assert WorkerFault.LIED in faults(used)
     assert used.workers[2].fault is None
 
@@ -268,16 +267,10 @@ def test_a_worker_goes_on_after_what_is_no_job(case: ExactCase) -> None:
     def lease(digest: str) -> None:
         assert queue.grant(own, Lease(digest, 60))
 
-    def malformed() -> None:
-        case.store.replace(file, b"{}")
-
-    def too_long() -> None:
-        case.store.replace(file, b" " * 5000)
-
     turns = iter(
         [
-            malformed,
-            too_long,
+            lambda: case.store.replace(file, b"{}"),
+            lambda: case.store.replace(file, b" " * 5000),
             lambda: lease(case.task.digest),
             lambda: lease("ab" * 32),
             lambda: lease(queue.post(PostedJob(later, b"n" * 32))),
