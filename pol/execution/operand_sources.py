@@ -25,11 +25,9 @@ class Sources:
 
 def source_words(operand: Operand, sources: Sources) -> Words:
     """The tensor that the operand reads, flat; ProtocolError if it is missing or of another shape."""
-    tensors = {
-        Source.STATE: sources.state,
-        Source.CONSTANT: sources.constants,
-        Source.NODE: sources.nodes,
-    }[operand.source]
+    tensors = {Source.STATE: sources.state, Source.CONSTANT: sources.constants, Source.NODE: sources.nodes}[
+        operand.source
+    ]
     if operand.index >= len(tensors):
         raise ProtocolError(f"{operand.source.name} {operand.index} is missing: {len(tensors)} tensors were given")
     tensor = tensors[operand.index]

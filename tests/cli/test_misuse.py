@@ -168,11 +168,7 @@ CHAIN: dict[str, tuple[tuple[str, ...], int, str]] = {
     "a variable that isn't set": ((*STAKE, "--key-env", "NOBODY"), 1, "isn't set: it should hold a private key"),
     "an unfunded account": (("stake", "deposit", "1", *MARKET, "--key", "{poor_key}"), 3, "Send it coins for gas"),
     "an empty vault": (("stake", "enrol", *MARKET, *KEY), 1, "bring it by `pol stake deposit"),
-    "more than is free": (
-        ("stake", "withdraw", "5", *MARKET, *KEY),
-        1,
-        "the vault has 0 wei for this",
-    ),
+    "more than is free": (("stake", "withdraw", "5", *MARKET, *KEY), 1, "the vault has 0 wei for this"),
     "nothing to deposit": (("stake", "deposit", "0", *MARKET, *KEY), 2, "say how much"),
     "an amount that is none": (("stake", "deposit", "nan", *MARKET, *KEY), 2, "write 1.5, or 1500000000wei"),
     "an infinite amount": (("stake", "deposit", "inf", *MARKET, *KEY), 2, "write 1.5, or 1500000000wei"),

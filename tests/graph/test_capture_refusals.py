@@ -433,10 +433,7 @@ PLACES: dict[str, tuple[int, Callable[[Tensor, Tensor], Tensor]]] = {
             out.log_softmax(1)[:, None], at[None, :1], torch.full((1,), 5), torch.full((1,), 1)
         ),
     ),
-    "ctc_loss by lists": (
-        5,
-        lambda out, at: functional.ctc_loss(out.log_softmax(1)[:, None], at[None, :1], [5], [1]),
-    ),
+    "ctc_loss by lists": (5, lambda out, at: functional.ctc_loss(out.log_softmax(1)[:, None], at[None, :1], [5], [1])),
 }
 """How many places there are, and an operation that a program has in other words, of which torch would look some up."""
 

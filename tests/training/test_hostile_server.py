@@ -176,10 +176,7 @@ def test_no_more_is_read_than_was_expected(server: Any, manner: str) -> None:
 @pytest.mark.parametrize("how", ["get", "pieces", "open_file", "read", "exists"])
 def test_who_has_to_speak_in_time_waits_for_no_body(server: Any, how: str) -> None:
     """Each byte comes soon enough for the least rate; the reader has less time, for all its reads together."""
-    server.manner, store = (
-        "drip" if how != "exists" else "slow_head",
-        Store(server.url, patience=PATIENT),
-    )
+    server.manner, store = ("drip" if how != "exists" else "slow_head", Store(server.url, patience=PATIENT))
     reads: dict[str, Callable[[], object]] = {
         "get": lambda: store.get(DIGEST),
         "pieces": lambda: list(store.pieces(DIGEST)),

@@ -135,13 +135,7 @@ class SqliteJournal(MemoryJournal):
         OperationalError: another process uses the file, or it can't be created.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        genesis: bytes,
-        kept: int = KEPT,
-        tell: Callable[[str], None] = LOG.error,
-    ) -> None:
+    def __init__(self, path: Path, genesis: bytes, kept: int = KEPT, tell: Callable[[str], None] = LOG.error) -> None:
         super().__init__(kept)
         self.path = path
         self._tell = tell

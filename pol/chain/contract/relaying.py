@@ -14,8 +14,7 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import Binding
 
 REQUEST_TYPE = signed_struct(
-    "ForwardRequest",
-    "address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 deadline, bytes data",
+    "ForwardRequest", "address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 deadline, bytes data"
 )
 
 RELAYED_GAS = 500_000

@@ -49,10 +49,7 @@ def wiring_of_rounds(at: RoundAddresses) -> Iterator[Wiring]:
 
 
 def deploy_rounds(
-    wallet: Wallet,
-    treasury: ChecksumAddress,
-    rules: GameRules = RULES,
-    token: ChecksumAddress | None = None,
+    wallet: Wallet, treasury: ChecksumAddress, rules: GameRules = RULES, token: ChecksumAddress | None = None
 ) -> RoundContracts:
     """Deploy the contracts of rounds; the wallet can't change anything afterwards.
 

@@ -29,14 +29,7 @@ MAX_DRAWS, MAX_PROFILED, MAX_LOOKS, MAX_RERUNS_POSTED, MAX_RERUNS = 32, 16, 64, 
 MAX_MARGIN = (1 << 16) - 1
 MIN_PROMISE = 60
 """Shortest training that a bid can promise; seconds."""
-WINDOWS = (
-    "bid_window",
-    "seat_window",
-    "verification_window",
-    "watch_window",
-    "disclosure_window",
-    "challenge_window",
-)
+WINDOWS = ("bid_window", "seat_window", "verification_window", "watch_window", "disclosure_window", "challenge_window")
 
 
 def require(terms: Terms, shares: int, tax: int, commit_window: int) -> None:

@@ -126,11 +126,7 @@ def _reverted(error: Exception) -> Any:
     """A JSON-RPC error with the revert's data, taken from the text of the exception."""
     printed = re.search(r"b'.*'|b\".*\"", str(error), re.DOTALL)
     data = ast.literal_eval(printed[0]) if printed else b""
-    return {
-        "jsonrpc": "2.0",
-        "id": 0,
-        "error": {"code": 3, "message": "execution reverted", "data": "0x" + data.hex()},
-    }
+    return {"jsonrpc": "2.0", "id": 0, "error": {"code": 3, "message": "execution reverted", "data": "0x" + data.hex()}}
 
 
 def _result(value: Any) -> Any:

@@ -171,12 +171,7 @@ class RoundEvidence(Announcements):
         return self._show(wallet, "showTwoClaims", plan_id, signed_claim(one), signed_claim(other))
 
     def show_rosters(
-        self,
-        wallet: Wallet,
-        plan_id: bytes,
-        round_: int,
-        noted: RosterWord,
-        shown: RosterWord,
+        self, wallet: Wallet, plan_id: bytes, round_: int, noted: RosterWord, shown: RosterWord
     ) -> TxReceipt:
         """What rosters of a round say of two workers, and can't: two rosters, a shared seat, or a late member.
 

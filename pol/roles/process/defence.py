@@ -17,14 +17,7 @@ from pol.roles.party.machine import MachineSpeeds, time_work
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid
 from pol.roles.process.schedule import Job, require_schedule
-from pol.roles.process.work_time import (
-    RESERVE,
-    SLOWER,
-    move_steps,
-    require_time,
-    require_time_to_answer,
-    seconds_for,
-)
+from pol.roles.process.work_time import RESERVE, SLOWER, move_steps, require_time, require_time_to_answer, seconds_for
 from pol.training.task.task_source import TaskStep
 
 

@@ -114,13 +114,7 @@ def _is_open(ending: Ending, winner: Side) -> bool:
 
 
 def _ending(
-    role: StepProver,
-    task_id: bytes,
-    segment: int,
-    pays: int,
-    deadline: int,
-    why: str,
-    end: Callable[[bytes], None],
+    role: StepProver, task_id: bytes, segment: int, pays: int, deadline: int, why: str, end: Callable[[bytes], None]
 ) -> Action | None:
     """The proof of a segment that ends a dispute, unless it was tried in vain, takes too long or costs too much."""
     if (task_id, segment) in role.unproved:

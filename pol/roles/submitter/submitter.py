@@ -27,13 +27,7 @@ from pol.training.task.task_source import TaskStep
 from pol.training.task.task_start import GIVEN, TaskStart
 from pol.verification.profile.discontinuous_updates import require_continuous_update
 from pol.verification.profile.profile_claim import MARGIN
-from pol.verification.profile.profiling import (
-    PROFILED,
-    RERUNS,
-    measure_profile,
-    rerun_programs,
-    rerun_programs_root,
-)
+from pol.verification.profile.profiling import PROFILED, RERUNS, measure_profile, rerun_programs, rerun_programs_root
 from pol.verification.profile.slot_scales import bounded
 from pol.verification.verdict.second_look import LOOK_MARGIN, LOOKS
 from pol.zk.step_data import NetworkStep

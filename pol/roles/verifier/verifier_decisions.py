@@ -11,12 +11,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.incentives.payouts import WORDS
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.beacon_exits import rounds_of_duty
-from pol.roles.party.data_availability import (
-    current_demands,
-    demand_state,
-    demanded_entries,
-    unavailable_state,
-)
+from pol.roles.party.data_availability import current_demands, demand_state, demanded_entries, unavailable_state
 from pol.roles.party.decisions import Action, Decision, Mode, Wait, lacks
 from pol.roles.party.demand_decisions import expired_demand, waiting_demands
 from pol.roles.party.dispute_session import GAME

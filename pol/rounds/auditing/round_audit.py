@@ -16,11 +16,7 @@ from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry
 from pol.rounds.log.logged_rounds import LoggedRounds, is_signed
 from pol.rounds.plan.source_rules import ClaimPlace, RequiredSource, required_sources
 from pol.rounds.roster import Roster, require_drawn
-from pol.rounds.round_claim import (
-    INITIAL,
-    BoundSlot,
-    start_of,
-)
+from pol.rounds.round_claim import INITIAL, BoundSlot, start_of
 
 
 class Lie(Enum):

@@ -11,16 +11,7 @@ from pol.commitments.program_hash import program_hash
 from pol.commitments.tensor import constants_root, tensor_root
 from pol.errors import ProtocolError
 from pol.graph.captured_step import Capture
-from pol.rounds.plan.rounds_plan import (
-    ANY,
-    NO_INITIAL,
-    OWN,
-    Constants,
-    InitialValue,
-    Phase,
-    RoundsPlan,
-    SourceRule,
-)
+from pol.rounds.plan.rounds_plan import ANY, NO_INITIAL, OWN, Constants, InitialValue, Phase, RoundsPlan, SourceRule
 from pol.training.storage.store import Store
 from pol.training.task import task_tensors
 

@@ -24,9 +24,7 @@ from pol.training.task.published_task import TaskLoader, load
 from pol.training.task.task_document import LoadedTask
 
 _HEX = re.compile(r"[0-9a-f]{64}")
-NEEDED = frozenset(
-    (COMPONENT, PROGRESS, "parameters", "buffers", "model", "random", "cursor", "environment"),
-)
+NEEDED = frozenset((COMPONENT, PROGRESS, "parameters", "buffers", "model", "random", "cursor", "environment"))
 """Documents without which nobody resumes from a recorded checkpoint."""
 _NONE: dict[str, Any] = {"names": ()}
 _STEPS = re.compile(r"optimizer/state/state/[0-9]+/step")

@@ -262,12 +262,7 @@ class DataCursor:
         self._draws.ask(self.name, begins=True)()
         self._before.clear()
         self.first, self._places = b"", []
-        self._began = {
-            "random": self._random.state(),
-            "counts": self._counts,
-            "seen": self.seen,
-            "size": parts.size,
-        }
+        self._began = {"random": self._random.state(), "counts": self._counts, "seen": self.seen, "size": parts.size}
         return parts.iterator(place)
 
     def _again(self, parts: LoaderParts, place: Any) -> Iterator[Any]:

@@ -119,12 +119,7 @@ def save(store: Store, step: int, state: CompleteState, base: UpdateBase | None 
                 yield encoded
 
         object_ = store.put_pieces(content())
-        data = {
-            "form": UPDATES,
-            "base": base.object,
-            "object": object_,
-            "arrays": [part.to_json() for part in parts],
-        }
+        data = {"form": UPDATES, "base": base.object, "object": object_, "arrays": [part.to_json() for part in parts]}
     saved = StoredCheckpoint(step, tuple(state.entries), state.documents, data)
     return store.put(saved.encode()), saved
 

@@ -66,9 +66,7 @@ class TaskStart:
         fields = canonical_json.Fields(document, what, ["kind", "proof", "slots", "initialisation"])
         drawn = fields.value("initialisation")
         return cls(
-            fields.digest("proof"),
-            fields.texts("slots"),
-            None if drawn is None else Initialization.of_document(drawn),
+            fields.digest("proof"), fields.texts("slots"), None if drawn is None else Initialization.of_document(drawn)
         )
 
 

@@ -265,10 +265,7 @@ def _unseen(facts: RunDifference, variables: Sequence[UnrecordedState]) -> Itera
         is_short = max(len(first.value), len(first.now)) < len(bytes(32).hex()) and "values, " not in first.value
         values = f": it is {first.now or 'not there'} then, and {first.value} uninterrupted" if is_short else ""
         then = f". Then it reads {', '.join(others)}, which differ too" if others else ""
-        yield Advice(
-            f"{name} isn't recorded, and the loop reads it next{values}{then}",
-            _record_variable(first, facts),
-        )
+        yield Advice(f"{name} isn't recorded, and the loop reads it next{values}{then}", _record_variable(first, facts))
     elif counted := [item for item in facts.beside if item.read < 0 and _counts(item, facts, "batch")]:
         name = counted[0].name + counted[0].where
         yield Advice(

@@ -206,7 +206,4 @@ def missed(steps: Iterable[int]) -> tuple[int, list[str]]:
 def record_mutation_figures() -> dict[str, Figure]:
     """Changes of a record that an auditor misses, without those of parts that every report lists as unchecked."""
     made, found = missed(range(0, STEPS + 1, INTERVAL))
-    return {
-        "record_mutations": Figure(made, "changes"),
-        "record_mutations_missed": Figure(len(found), "changes"),
-    }
+    return {"record_mutations": Figure(made, "changes"), "record_mutations_missed": Figure(len(found), "changes")}
