@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+from pol.chain.account.wallet import Reverted
 from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge, ClaimChargeKind
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status
@@ -119,10 +121,14 @@ class Whistleblower(ProfileChallenger, Objector):
 
     def watches(self) -> Mapping[bytes, int]:
         """As `Role.watches`."""
-        now = self.connection.now()
-        opened = {bytes(event["taskId"]): int(event["until"]) for event in self.market.verdicts.events("WatchOpened")}
-        due = {task_id: until for task_id, until in opened.items() if until >= now and not self.has_examined(task_id)}
-        return {task_id: until for task_id, until in due.items() if self.watched(task_id)}
+        now, due = self.connection.now(), dict[bytes, int]()
+        for event in self.market.verdicts.events("WatchOpened"):
+            task_id, until = bytes(event["taskId"]), int(event["until"])
+            is_open = until >= now and self.market.registry.task(task_id).status is Status.WATCHED
+            with suppress(Reverted):  # of a node whose clock is behind the draw
+                if is_open and not self.has_examined(task_id) and self.watched(task_id):
+                    due[task_id] = until
+        return due
 
     def examined(self) -> Iterable[bytes]:
         """As `Role.examined`."""
