@@ -6,8 +6,9 @@ from math import inf
 import pytest
 from all_parties import Solver, Verifier, next_of_verifier, next_of_whistleblower
 from role_market import EXACT, OFTEN, Town, awarded, disclosed, done, gain, seated_with_duty, submitted
-from test_watching import paid, played, watching
+from test_watching import paid, watching
 
+from lab.benchmarks.market_processes import live
 from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.roles.process.party_process import Process
@@ -58,7 +59,7 @@ def test_a_guess_costs_the_stake(town: Town, guessed: tuple[str, ...], charged: 
     assert [finding.charge.kind for finding in watcher.check(task_id)] == [charged]
     registry, stake = watcher.market.registry, watcher.market.registry.terms(task_id).verifier_stake
     processes = [Process(watcher, next_of_whistleblower), Process(lazy, next_of_verifier)]
-    told = played(processes, lambda: registry.task(task_id).status is not Status.CONTESTED)
+    told = live(town.connection, processes, lambda: registry.task(task_id).status is not Status.CONTESTED)
     assert done(told)[0] == "challenge the verdict"
     assert gain(watcher, tickets=1) == stake // 2
 
