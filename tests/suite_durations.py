@@ -45,17 +45,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     whole = config.args in ([], ["tests"]) and not config.option.keyword and not config.option.collectonly
     if "PYTEST_XDIST_WORKER" in os.environ or not whole:
         return
-    expression = config.option.markexpr
-    tier = (
-        "default"
-        if "not long" in expression
-        else "ci"
-        if expression.startswith("not")
-        else expression.strip("()").split()[0]
-    )
+    marks = config.option.markexpr
+    tier = "default" if "not long" in marks else "ci" if marks.startswith("not") else marks.strip("()").split()[0]
     kept = json.loads(FILE.read_text()) if FILE.exists() else {}
     now = {name: round(seconds, 1) for name, seconds in sorted(_sums.items())}
     if "POL_WRITE_DURATIONS" in os.environ:
-        FILE.write_text(json.dumps({**kept, tier: now}, indent=0, sort_keys=True) + "\n")
+        rows = (f'"{name}": {json.dumps(sums)}' for name, sums in sorted({**kept, tier: now}.items()))
+        FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
     for name, (before, seconds) in grown(kept.get(tier, {}), now).items():
         terminalreporter.write_line(f"{name}: {seconds:.0f} s, {before:.0f} s when durations.json was written")
