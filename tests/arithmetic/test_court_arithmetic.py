@@ -190,6 +190,7 @@ def test_conversions_and_integer_primitives_stay_below_their_ceilings(court: Con
     assert worst <= INTEGER_CEILINGS[op]
 
 
+@pytest.mark.long
 def test_operations_cost_what_is_claimed() -> None:
     gas = arithmetic_gas()
     assert {name: gas[name] for name, most in CLAIMED.items() if gas[name] > most} == {}

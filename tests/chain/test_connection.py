@@ -34,6 +34,7 @@ def test_nothing_listens() -> None:
         Connection.to("http://127.0.0.1:9")
 
 
+@pytest.mark.long
 def test_embedded_chains_repeat_themselves() -> None:
     def head(seed: int) -> bytes:
         connection = Connection.embedded(seed)

@@ -46,6 +46,7 @@ def ordered(connection: Connection, method: str, *arguments: Any) -> Any:
     return connection.web3.provider.make_request(RPCEndpoint(method), list(arguments))
 
 
+@pytest.mark.long
 def test_a_killed_server_goes_on_with_its_chain(tmp_path: Path) -> None:
     journal = tmp_path / "chain.journal"
     with server(journal, signal.SIGKILL) as url:

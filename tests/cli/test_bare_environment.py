@@ -57,6 +57,7 @@ def _plain(path: tuple[str, ...]) -> tuple[str, ...]:
     return (*path, "--short") if path == ("selftest",) else path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_help_works_and_no_verb_ends_in_a_traceback(environment: str, said: dict[str, Answers]) -> None:
     helped = {line: answer for line, answer in said[environment].items() if "--help" in line}

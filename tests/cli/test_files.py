@@ -276,6 +276,7 @@ print(len(open_tensors(Path(sys.argv[1])).entries()), getrusage(RUSAGE_SELF).ru_
     assert grown < 128 * 1024  # kB; the file has 524,288
 
 
+@pytest.mark.long
 def test_tables_end_where_nobody_reads_on(tmp_path: Path) -> None:
     """Laying out the rows of 10^5 tensors took ten times as long as hashing them."""
     count = SHOWN_ROWS + 200

@@ -244,6 +244,7 @@ def test_losses_have_the_bits_of_the_reference(shape: tuple[int, int], hostile: 
     check([shape, (), ()], operations, hostile, labels)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("first", chosen_rows.first([0, 10, 20, 30], 1, others=pytest.mark.slow))
 def test_drawn_rows_have_the_bits_of_the_reference(first: int, gradients: bool) -> None:
@@ -320,6 +321,7 @@ CHECKED = Path("/usr/lib/x86_64-linux-gnu/libc_malloc_debug.so.0")
 """glibc's checks of the heap, where Debian puts them; without them a corrupted heap mostly ends the process anyway."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [127, 128, 129])
 def test_rows_of_the_longest_sequence_stay_within_their_memory(width: int) -> None:
     """Rows of up to 128 words are folded word by word."""

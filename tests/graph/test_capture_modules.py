@@ -91,6 +91,7 @@ def test_an_auxiliary_loss_in_an_attribute(how: str) -> None:
     assert (fresh.aux, fresh.parts) == before == (None, [])
 
 
+@pytest.mark.long
 # torch.compile loads parts of torch that torch itself calls deprecated.
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_what_torch_compile_wraps_is_captured_as_it_was_written() -> None:

@@ -153,6 +153,7 @@ def texts() -> list[Tensor]:
 MODELS = {"llama": llama, "hugging face llama": hugging_face_llama, "batch norm and dropout": Normed}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_the_program_needs_no_numbers(name: str) -> None:
     torch.manual_seed(1)

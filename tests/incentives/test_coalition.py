@@ -37,6 +37,7 @@ def own_task(watchers: int = 7, rate: int = LARGEST_RATE, segment: int = 0) -> G
     return Game(chance, stakes, Costs(0, segment, UNIT // 1000, 0), Threat(0, 1, 0.0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("objectors", [0.0, 0.5, 0.99])
 def test_nothing_pays_on_the_rules_as_decided(share: float, objectors: float) -> None:
@@ -95,6 +96,7 @@ def test_two_false_words_are_dear_enough_up_to_half_of_the_tickets() -> None:
     assert any("say that it isn't served" in line for line in best(cheap, coalition).lines)
 
 
+@pytest.mark.long
 def test_each_rule_as_it_was_has_an_exploit_that_the_search_finds() -> None:
     found = reverted_found(NEEDS)
     assert set(found) == set(REVERTED)

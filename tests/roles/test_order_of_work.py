@@ -50,6 +50,7 @@ def test_disputes_come_first_and_the_others_take_turns(town: Town) -> None:
     assert set(older) <= set(slow.looks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("offer", [EXACT, TOLERANT], ids=["a demand", "a counterclaim"])
 def test_no_flood_of_slow_servers_keeps_a_solver_from_what_it_owes(town: Town, offer: Offer) -> None:
     """The looks at new tasks took half of the time that was left, one after the other, until it was over."""

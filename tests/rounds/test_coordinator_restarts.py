@@ -155,6 +155,7 @@ def play(coordinator: RosterCoordinator, rounds: int) -> None:
         coordinator.begin_round()
 
 
+@pytest.mark.long
 def test_what_it_remembers_doesnt_grow_with_the_rounds(tmp_path: Path) -> None:
     """A thousand members leave three million entries in a thousand rounds."""
     store = Store(f"file://{tmp_path}")

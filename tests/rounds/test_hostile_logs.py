@@ -256,6 +256,7 @@ def test_two_phases_for_one_roster(sizes: tuple[int, int], training: TinyTrainin
         replace(training.plan, phases=phases)
 
 
+@pytest.mark.long
 def test_a_plan_of_a_hundred_thousand_phases_is_read_in_linear_time(training: TinyTraining) -> None:
     plan, count = training.plan, 100_000
     work = plan.phases[0]

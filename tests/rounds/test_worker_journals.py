@@ -127,6 +127,7 @@ def test_nothing_is_signed_again_or_behind_what_is_known(store: Store, plan: Rou
     assert journal(store, plan).receipts == [receipt]
 
 
+@pytest.mark.long
 def test_nothing_that_a_demand_may_ask_for_is_dropped(store: Store, plan: RoundsPlan) -> None:
     """A worker answers for claims of any age: with their rosters and receipts, and the claims that they name."""
     other = ClaimAuthor(store, plan, key(1), CpuExecutor)

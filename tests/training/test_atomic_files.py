@@ -64,6 +64,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return Place(request.param, tmp_path, monkeypatch)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("updates", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_point_of_failure(place: Place, updates: bool) -> None:
     """Each call to the store fails once, one that shows something also after it has: at most one checkpoint is lost."""

@@ -47,6 +47,7 @@ def test_hostile_bytes_take_linear_time(data: bytes) -> None:
         parse(data, "it")
 
 
+@pytest.mark.long
 def test_members_are_counted_before_they_take_memory() -> None:
     many = b"{" + b",".join(b'"%d":0' % number for number in range(MAX_MEMBERS + 1)) + b"}"
     tracemalloc.start()

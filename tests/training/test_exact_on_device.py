@@ -48,6 +48,7 @@ def trained(**options: Any) -> tuple[list[float], dict[str, bytes]]:
     return losses, {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
 
 
+@pytest.mark.long
 def test_the_bytes_of_the_processor() -> None:
     assert trained(device="host") == trained(threads=1)
 

@@ -114,6 +114,7 @@ def branched(
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("clears", "options"),
     [
@@ -216,6 +217,7 @@ def by_hand(clears: str = "", drawn: bool = True, recorded: bool = False) -> res
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clears", ["adds", "replaces", "clips", "reads", "apart"])
 def test_gradients_that_a_loop_does_not_clear_before_it_uses_any_are_in_its_checkpoints(clears: str) -> None:
     loop, name = by_hand(clears), f"memory://by-hand-{clears}"

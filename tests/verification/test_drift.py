@@ -128,6 +128,7 @@ def unit(random: np.random.Generator, size: int) -> np.ndarray[tuple[int], np.dt
     return found / np.linalg.norm(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dimensions", [1, 3, 500])
 def test_what_chance_gives(dimensions: int) -> None:
     """However few directions honest machines differ in, they seldom reach the limit."""
@@ -214,6 +215,7 @@ def test_a_pair_is_a_segment_of_twice_the_length() -> None:
     assert (paired_entry(entry).index, paired_entry(entry).step) == (3, 12)
 
 
+@pytest.mark.long
 def test_what_acts_in_the_next_segment_is_found() -> None:
     goal, step = paired_target("adamw"), target_tasks.captured("mlp", "adamw", STEPS)
     honest = verified(goal, step, Forgery(honest_reruns.run(goal, "eager")))

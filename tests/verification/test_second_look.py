@@ -266,6 +266,7 @@ def test_the_terms_commit_to_the_programs_of_looks_after_those_of_the_profile() 
 # --- challenges -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_every_lie_is_found_and_nothing_else() -> None:
     own = looked(1, 2, 3)
     assert compare_second_looks(own, own) == []

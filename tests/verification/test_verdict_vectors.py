@@ -140,6 +140,7 @@ def test_decisions(recorded: Any, mode: str, thresholds: Three) -> None:
         assert verdict.detail
 
 
+@pytest.mark.long
 def test_nothing_without_a_distance_is_accepted(recorded: Any) -> None:
     nan = [row for row in recorded["rows"] if row["name"] == "quiet NaN in a parameter of equal states"]
     assert [(row["exact"], row["exactReasons"]) for row in nan] == [(False, ["distance-infinite"])]

@@ -63,6 +63,7 @@ def test_a_chain_of_proofs(keys: Keys) -> None:
         theta, before = proven.after, proven.proof.after
 
 
+@pytest.mark.long
 def test_bent_proofs_are_refused(keys: Keys) -> None:
     proof = ezkl_prover.prove(keys, example_vectors(keys.circuit, 1)).proof
     other = ezkl_prover.prove(keys, example_vectors(keys.circuit, 2)).proof

@@ -210,6 +210,7 @@ def test_the_loss_and_the_gradient_of_alignments(seed: int) -> None:
         torch.testing.assert_close(gradient, slope)
 
 
+@pytest.mark.long
 def test_an_alignment_of_hundreds_of_frames_has_a_few_nodes_for_each() -> None:
     frames = 120
 
