@@ -101,7 +101,7 @@ def faulty(node: Gateway, town: Town, aside: Path, draw: Random, turn: Callable[
 def test_nothing_is_staked_on_old_answers_and_swapped_objects(
     proven: bytes, exact: bytes, town: Town, tmp_path: Path, seed: int
 ) -> None:
-    """Neither on what has fallen nor on what stands; then a verdict is a lie, and is challenged."""
+    """Neither on what has fallen nor on what stands, but for demands of data; then a lie is challenged."""
     second, draw = town.join(Verifier, "y"), Random(seed)
     felled(town, proven)
     judged(second, proven)
@@ -111,10 +111,10 @@ def test_nothing_is_staked_on_old_answers_and_swapped_objects(
         seer = here.join(Whistleblower, "w", evidence=tmp_path / "w")
         seer.strategy = AT_ANY_PRICE
         process, vault, own = Process(seer, next_of_whistleblower), town.ground.market.vault, seer.wallet.address
-        before = vault.events("Locked", account=own)
+        asked = {town.ground.market.demands.address, town.ground.market.sortition.address}
         assert faulty(node, town, tmp_path / "aside", draw, process.turn) > 100
-        assert vault.events("Locked", account=own) == before
+        assert {event["desk"] for event in vault.events("Locked", account=own)} <= asked
         judged(second, exact, lies=True)
-        assert done([made for _ in range(3) for made in process.turn()])[0] == "challenge the verdict"
+        assert "challenge the verdict" in done([made for _ in range(3) for made in process.turn()])
         (number,) = seer.market.challenges.disputes(exact)
         assert seer.market.challenges.dispute(number).challenger == own
