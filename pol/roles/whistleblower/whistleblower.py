@@ -121,14 +121,18 @@ class Whistleblower(ProfileChallenger, Objector):
 
     def watches(self) -> Mapping[bytes, int]:
         """As `Role.watches`."""
-        now, due = self.connection.now(), dict[bytes, int]()
+        drawn = self.connection.once(("watches", self), self._drawn_watches)
+        return {task_id: until for task_id, until in drawn.items() if not self.has_examined(task_id)}
+
+    def _drawn_watches(self) -> dict[bytes, int]:
+        now, drawn = self.connection.now(), dict[bytes, int]()
         for event in self.market.verdicts.events("WatchOpened"):
             task_id, until = bytes(event["taskId"]), int(event["until"])
             is_open = until >= now and self.market.registry.task(task_id).status is Status.WATCHED
             with suppress(Reverted):  # of a node whose clock is behind the draw
-                if is_open and not self.has_examined(task_id) and self.watched(task_id):
-                    due[task_id] = until
-        return due
+                if is_open and self.watched(task_id):
+                    drawn[task_id] = until
+        return drawn
 
     def examined(self) -> Iterable[bytes]:
         """As `Role.examined`."""
