@@ -75,6 +75,8 @@ class Outbox:
         self._lock = threading.RLock()
         self._expected: int | None = None
         """The next nonce, if nobody else sends with this key."""
+        self._resumed = b""
+        """The last block at which there was nothing to finish."""
 
     def send(
         self, call: OutgoingCall, done: Callable[[], bool] = lambda: False, fees: Fees | None = None
@@ -130,11 +132,15 @@ class Outbox:
             gas = call.gas or self._with_margin(self._simulate(call))
             self._begin(Intent(0, nonce, call.name, call.to, call.value, call.data, gas))
 
-    def resume(self) -> list[TxReceipt]:
+    def resume(self, block: bytes = b"") -> list[TxReceipt]:
         """Finish the transactions of an earlier process or call; their receipts.
 
-        Call it at the start, before the chain is read. Raises as ``send``.
+        Call it at the start, before the chain is read. With the hash of the latest ``block`` it looks once a block
+        while nothing is under way. Raises as ``send``.
         """
+        if block and block == self._resumed and not self.journal.intents(IntentState.OPEN):
+            return []
+        self._resumed = block
         with self._sending("earlier transactions"):
             receipts: list[TxReceipt] = []
             self._settle(self._clock() + self.patience.timeout, None, receipts)
@@ -207,6 +213,8 @@ class Outbox:
                 if receipt is not None and receipts is not None:
                     receipts.append(receipt)
                 continue
+            if intent is None and call is None and latest == self._expected:
+                return latest, None  # a stranger's transaction matters only before one of our own
             pending = self._count("pending")
             if intent is None and pending <= latest:
                 if self._expected is not None and latest > self._expected:

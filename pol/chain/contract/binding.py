@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakValueDictionary
 
@@ -14,7 +15,7 @@ from web3.logs import DISCARD
 from web3.types import TxReceipt
 
 from pol.chain.account.typed_data import signing_domain
-from pol.chain.account.wallet import Wallet, reverting
+from pol.chain.account.wallet import Reverted, Wallet, reverting
 from pol.chain.artifacts import artifact
 from pol.chain.contract.structs import decoded
 from pol.chain.node.connection import Connection, operational
@@ -52,23 +53,39 @@ class Binding:
         """A call, not yet made or sent."""
         return getattr(self.contract.functions, name)(*arguments)  # type: ignore[no-any-return]  # web3 builds it from the ABI
 
-    def read(self, name: str, *arguments: Any, at: int | None = None) -> Any:
+    def read(self, name: str, *arguments: Any, at: int | None = None, about: bytes | int | None = None) -> Any:
         """The result of a view, by default at the latest block.
+
+        Args:
+            about: a word that every event has whose transaction changes the result, as an argument: the result is kept
+                until there is one.
 
         Raises:
             Reverted: the view reverts.
         """
+        return self._read(None, name, arguments, at, about)
 
+    def read_as(self, kind: type[T], name: str, *arguments: Any, about: bytes | int | None = None) -> T:
+        """The result of a view as ``kind`` (`pol.chain.contract.structs.decoded`). Raises as `read`."""
+        return self._read(kind, name, arguments, None, about)  # type: ignore[no-any-return]  # decoded as this kind
+
+    def _read(
+        self, kind: type[Any] | None, name: str, arguments: tuple[Any, ...], at: int | None, about: bytes | int | None
+    ) -> Any:
         def ask() -> Any:
             call = self.function(name, *arguments)
-            with operational(f"read {name}"), reverting(name):
-                return call.call() if at is None else call.call(block_identifier=at)
+            try:
+                with operational(f"read {name}"), reverting(name):
+                    found = call.call() if at is None else call.call(block_identifier=at)
+            except Reverted as refusal:
+                return refusal
+            return found if kind is None else decoded(kind, found)
 
-        return self.connection.once((self, name, repr(arguments), at), ask)
-
-    def read_as(self, kind: type[T], name: str, *arguments: Any) -> T:
-        """The result of a view as ``kind`` (`pol.chain.contract.structs.decoded`). Raises as `read`."""
-        return decoded(kind, self.read(name, *arguments))
+        news = None if about is None or not self.log.has_all else partial(self.log.cache.last_named, about)
+        found = self.connection.once((self, kind, name, repr(arguments), at), ask, news)
+        if isinstance(found, Reverted):
+            raise found.with_traceback(None)
+        return found
 
     def transact(self, wallet: Wallet, name: str, *arguments: Any, value: int = 0) -> TxReceipt:
         """Send a call with ``value`` wei and wait until it is in a block.
@@ -112,7 +129,7 @@ def read_together(
     """Read the events of contracts of one deployment together, none before ``since``: see `EventCache`."""
     cache = EventCache(next(iter(bindings)).connection, [binding.contract for binding in bindings], since, whole)
     for binding in bindings:
-        binding.log = ContractEvents(cache, binding.contract.address)
+        binding.log = ContractEvents(cache, binding.contract.address, has_all=True)
 
 
 def factory(web3: Web3, name: str) -> type[Contract]:

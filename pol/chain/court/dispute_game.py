@@ -119,7 +119,7 @@ class DisputeGame(Binding):
 
     def winner(self, dispute: int) -> Side:
         """The winning side, NONE while the dispute runs."""
-        _, (_, _, _, _, result, _, _) = self.read("dispute", dispute)
+        _, (_, _, _, _, result, _, _) = self.read("dispute", dispute, about=dispute)
         return Side(result)
 
     def standing(self, dispute: int, program: StepProgram) -> RunningDispute:
@@ -130,7 +130,7 @@ class DisputeGame(Binding):
         """
         record, position = self.reconstruct(dispute, program)
         standing = RunningDispute(self.params(dispute), position, record)
-        if bytes(self.read("head", dispute)) != state_hash(position, packed(standing.on_turn)):
+        if bytes(self.read("head", dispute, about=dispute)) != state_hash(position, packed(standing.on_turn)):
             raise OperationalError(f"dispute {dispute}: the events don't lead to the chain's position; read them again")
         return standing
 
@@ -215,7 +215,7 @@ class DisputeGame(Binding):
 
     def deadline(self, dispute: int) -> int:
         """First second in which `timeout` is possible; 0 if the dispute is over."""
-        return int(self.read("deadline", dispute))
+        return int(self.read("deadline", dispute, about=dispute))
 
     def _send_unless_made(
         self, wallet: Wallet, dispute: int, position: Position, move: Move, data: bytes, name: str
@@ -236,7 +236,7 @@ class DisputeGame(Binding):
         if isinstance(after, DisputeEnded):
             return self.winner(dispute) is after.winner
         on_turn = self.params(dispute).player(after.turn)
-        return bytes(self.read("head", dispute)) == state_hash(after, packed(on_turn))
+        return bytes(self.read("head", dispute, about=dispute)) == state_hash(after, packed(on_turn))
 
 
 def resignation(dispute: int, position: Position) -> bytes:

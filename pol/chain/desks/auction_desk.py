@@ -28,17 +28,17 @@ class Auction(Binding):
 
     def last_round(self, desk: ChecksumAddress, task_id: bytes) -> bytes:
         """The id of the last round of a task; zero if there was none."""
-        return bytes(self.read("lastRound", desk, task_id))
+        return bytes(self.read("lastRound", desk, task_id, about=task_id))
 
     def standing(self, round_id: bytes) -> Bidding:
         """The progress of a round."""
-        fields = self.read("round", round_id)
+        fields = self.read("round", round_id, about=round_id)
         window, bids, bid_until, revealed, closed, leader = (fields[i] for i in (5, 7, 9, 10, 11, 12))
         return Bidding(bids, revealed, bid_until, bid_until + window, closed, leader)
 
     def has_bid(self, round_id: bytes, bidder: ChecksumAddress) -> bool:
         """Whether the bidder has a bid that isn't revealed."""
-        return bool(self.read("sealedBid", round_id, bidder)[1])
+        return bool(self.read("sealedBid", round_id, bidder, about=round_id)[1])
 
     def admits(self, bidder: ChecksumAddress, work_units: int, promised: int) -> bool:
         """Whether the rules let a bidder promise this: a bid that they don't can't be revealed."""
@@ -46,7 +46,7 @@ class Auction(Binding):
 
     def bid_until(self, round_id: bytes) -> int:
         """Last second for bids; they are revealed in the window after it."""
-        return int(self.read("round", round_id)[9])
+        return int(self.read("round", round_id, about=round_id)[9])
 
     def bid(self, wallet: Wallet, round_id: bytes, commitment: bytes) -> TxReceipt:
         """Bid by a commitment (`pol.incentives.auction.commitment`); the stake is locked."""

@@ -111,7 +111,7 @@ class Challenges(DisputeDesk):
 
     def dispute(self, number: int) -> DeskDispute:
         """A dispute about a verdict."""
-        task_id, challenger, seating, _, ending, _, bond = self.read("dispute", number)
+        task_id, challenger, seating, _, ending, _, bond = self.read("dispute", number, about=number)
         return DeskDispute(task_id, challenger, seating, Ending(ending), bond)
 
     def charge(self, number: int) -> ClaimCharge:
@@ -125,7 +125,7 @@ class Challenges(DisputeDesk):
 
     def contested(self, task_id: bytes) -> ChallengeCount:
         """Challenges of the verdict of the current seating."""
-        return self.read_as(ChallengeCount, "contested", task_id)
+        return self.read_as(ChallengeCount, "contested", task_id, about=task_id)
 
     def disputable(self, task_id: bytes) -> Disputable:
         """The verdict that can be challenged. One that fell stays the task's until the next verifier sits."""

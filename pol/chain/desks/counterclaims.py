@@ -107,7 +107,7 @@ class Counterclaims(DisputeDesk):
 
     def counterclaimed(self, number: int) -> Counterclaim:
         """A counterclaim; zeros if there is none."""
-        return self.read_as(Counterclaim, "counterclaimed", number)
+        return self.read_as(Counterclaim, "counterclaimed", number, about=number)
 
     def open_for(self, task_id: bytes) -> list[int]:
         """Numbers of the counterclaims that aren't concluded, oldest first, by events alone."""
@@ -136,7 +136,7 @@ class Counterclaims(DisputeDesk):
 
     def dispute(self, number: int) -> DeskDispute:
         """A dispute about a counterclaim."""
-        about, challenger, ending, bond = self.read("contests", number)
+        about, challenger, ending, bond = self.read("contests", number, about=number)
         task_id = self.counterclaimed(about).task_id if about else bytes(32)
         return DeskDispute(task_id, challenger, about, Ending(ending), bond)
 

@@ -71,7 +71,7 @@ class DataDemands(LeafDemands[DataDemand]):
 
     def open(self, task_id: bytes) -> int:
         """Number of open demands for the task's present log."""
-        return int(self.read("open", task_id))
+        return int(self.read("open", task_id, about=task_id))
 
     def answer(self, wallet: Wallet, demand: DataDemand, piece: StatePiece, log_path: Sequence[bytes]) -> TxReceipt:
         """Answer a demand; ``log_path`` is the inclusion path of the state's root in the committed log.

@@ -52,11 +52,11 @@ class JackpotFund(Binding, contract="Jackpot"):
 
     def commitment(self, task_id: bytes, seating: int, account: ChecksumAddress, ticket: int) -> bytes:
         """The commitment of a ticket; zeros if there is none, or once it is paid."""
-        return bytes(self.read("commitments", task_id, seating, account, ticket))
+        return bytes(self.read("commitments", task_id, seating, account, ticket, about=task_id))
 
     def reserved_of(self, task_id: bytes) -> int:
         """Reserve for the watch rewards of a task; zero once it is returned."""
-        return int(self.read("reserves", task_id)[0])
+        return int(self.read("reserves", task_id, about=task_id)[0])
 
     def catch_until(self, closed_at: int) -> int:
         """Last second to claim watch rewards of a task that was closed at second ``closed_at``."""

@@ -77,7 +77,7 @@ class Objections(DisputeDesk):
 
     def dispute(self, number: int) -> DeskDispute:
         """An objection."""
-        task_id, objector, began, _, ending, bond = self.read("objection", number)
+        task_id, objector, began, _, ending, bond = self.read("objection", number, about=number)
         return DeskDispute(task_id, objector, began, Ending(ending), bond)
 
     def segment(self, number: int) -> int:
@@ -90,7 +90,7 @@ class Objections(DisputeDesk):
 
     def objected(self, task_id: bytes) -> ObjectionCount:
         """Objections to the log of the current solver, by equal roots or by thresholds."""
-        return self.read_as(ObjectionCount, "objected", task_id)
+        return self.read_as(ObjectionCount, "objected", task_id, about=task_id)
 
     def disputable(self, task_id: bytes) -> Disputable:
         """The log that can be objected to."""

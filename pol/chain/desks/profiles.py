@@ -79,7 +79,7 @@ class Profiles(DisputeDesk):
 
     def standing(self, task_id: bytes) -> ProfileStanding:
         """The present profile of a task."""
-        return self.read_as(ProfileStanding, "profile", task_id)
+        return self.read_as(ProfileStanding, "profile", task_id, about=task_id)
 
     def posted(self, task_id: bytes) -> PostedProfile:
         """The present profile of a task with the content of its event.
@@ -169,7 +169,7 @@ class Profiles(DisputeDesk):
 
     def dispute(self, number: int) -> DeskDispute:
         """A dispute about a profile."""
-        return self.read_as(DeskDispute, "dispute", number)
+        return self.read_as(DeskDispute, "dispute", number, about=number)
 
     def disputable(self, task_id: bytes) -> Disputable:
         """The profile that can be challenged."""

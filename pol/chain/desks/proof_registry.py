@@ -48,7 +48,7 @@ class ProofRegistry(BeaconRounds):
 
     def proof(self, task_id: bytes) -> ProofOfTask:
         """The log of a task."""
-        return self.read_as(ProofOfTask, "proof", task_id)
+        return self.read_as(ProofOfTask, "proof", task_id, about=task_id)
 
     def is_drawn(self, task_id: bytes) -> bool:
         """Whether the round that draws segments is on chain."""

@@ -88,7 +88,7 @@ class ProvenSteps(Binding):
 
     def pinned(self, task_id: bytes) -> PinnedProofs:
         """The pinned proofs of a task; zeros if there are none."""
-        return self.read_as(PinnedProofs, "pinned", task_id)
+        return self.read_as(PinnedProofs, "pinned", task_id, about=task_id)
 
     def key_digest(self, verifier: ChecksumAddress) -> bytes:
         """keccak-256 of the verifying key of a verifier of exact proofs: of the account that keeps it.
@@ -107,9 +107,9 @@ class ProvenSteps(Binding):
 
     def proved(self, task_id: bytes, segment: int, first: bytes) -> tuple[int, bytes]:
         """Number of proved steps of a segment from this vector on, and the hash of the vector after them."""
-        steps, last = self.read("chain", task_id, segment, first)
+        steps, last = self.read("chain", task_id, segment, first, about=task_id)
         return int(steps), bytes(last)
 
     def tied(self, task_id: bytes, root: bytes) -> bytes:
         """Hash of the vector of a state; zeros if it isn't tied."""
-        return bytes(self.read("tied", task_id, root))
+        return bytes(self.read("tied", task_id, root, about=task_id))

@@ -45,7 +45,7 @@ class Seats(BeaconRounds):
 
     def seating(self, task_id: bytes) -> Seating:
         """The present seat of a task."""
-        return self.read_as(Seating, "seating", task_id)
+        return self.read_as(Seating, "seating", task_id, about=task_id)
 
     def open_claims(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Start the window for claims with the seed of the round; records the seed if nobody did."""

@@ -46,7 +46,7 @@ class Settlement(Binding):
 
     def unserved_by(self, task_id: bytes) -> list[ChecksumAddress]:
         """The verifiers that have said that the present solver doesn't serve the states, two at most."""
-        said = self.read("unservedBy", task_id)
+        said = self.read("unservedBy", task_id, about=task_id)
         return [to_checksum_address(account) for account in said if int(account, 16)]
 
     def extend(self, wallet: Wallet, task_id: bytes) -> TxReceipt:

@@ -113,11 +113,11 @@ class TaskRegistry(Binding):
 
     def task(self, task_id: bytes) -> MarketTask:
         """The state of a task."""
-        return self.read_as(MarketTask, "task", task_id)
+        return self.read_as(MarketTask, "task", task_id, about=task_id)
 
     def terms(self, task_id: bytes) -> Terms:
         """The terms of a task. Its id binds them, so they are read once."""
-        found = self._terms.get(task_id) or self.read_as(Terms, "terms", task_id)
+        found = self._terms.get(task_id) or self.read_as(Terms, "terms", task_id, about=task_id)
         if any(found.document):
             self._terms[task_id] = found
         return found

@@ -75,11 +75,11 @@ class Verdicts(Announcements, BeaconRounds):
 
     def verdict(self, task_id: bytes) -> PostedVerdict:
         """The verdict of the current seating; zeros if there is none."""
-        return self.read_as(PostedVerdict, "verdict", task_id)
+        return self.read_as(PostedVerdict, "verdict", task_id, about=task_id)
 
     def closed_at(self, task_id: bytes) -> int:
         """Second in which a task was closed; zero if it is open."""
-        return int(self.read("closedAt", task_id))
+        return int(self.read("closedAt", task_id, about=task_id))
 
     def post(
         self,

@@ -74,10 +74,17 @@ class Connection:
         """Forget what the cache has: time has passed."""
         self._cache.forget()
 
-    def once(self, key: object, work: Callable[[], T]) -> T:
-        """``work()``, which follows from the chain alone: within `cached` once a block."""
+    def outside(self) -> AbstractContextManager[None]:
+        """As outside of `cached`: for work that takes time, and sends."""
+        return self._cache.outside()
+
+    def once(self, key: object, work: Callable[[], T], news: Callable[[], int] | None = None) -> T:
+        """``work()``, which follows from the chain alone: within `cached` anew only if the chain may have changed it.
+
+        ``news`` says the same number as before while the chain can't have.
+        """
         with operational(f"read the latest block of {self.name}"):
-            return self._cache.once(key, work)
+            return self._cache.once(key, work, news)
 
     def latest(self) -> BlockData:
         """The latest block."""
@@ -109,12 +116,12 @@ class Connection:
     def balance(self, address: ChecksumAddress) -> int:
         """Balance in wei."""
         with operational(f"read a balance on {self.name}"):
-            return int(self.web3.eth.get_balance(address))
+            return self._cache.once(("balance", address), lambda: int(self.web3.eth.get_balance(address)))
 
     def gas_price(self) -> int:
         """Present price of a unit of gas, in wei."""
         with operational(f"read the gas price of {self.name}"):
-            return int(self.web3.eth.gas_price)
+            return self._cache.once("gas price", lambda: int(self.web3.eth.gas_price))
 
     def block_gas_limit(self) -> int:
         """The most gas of a block, as of the latest one."""

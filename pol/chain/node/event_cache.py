@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from pol.errors import OperationalError
 
 DEEP = 128
 """Blocks that are read again with every new one: a back end that lags leaves their events out without a word."""
+REORGANIZED = "a block that was taken back"
 KEPT = 256
 """Marks kept for reorganizations; after a deeper one everything is read again."""
 
@@ -75,6 +76,10 @@ class EventCache:
         self._events: dict[ChecksumAddress, list[ReadEvent]] = {address: [] for address in self._decoders}
         self._marks: list[Mark] = []
         self._is_proven = self._is_checking = False
+        self._indexes: dict[tuple[ChecksumAddress, str], _Index] = {}
+        self._named: dict[Any, int] = {}
+        """By value of an argument: which of all events that have come was the last with it."""
+        self._came = 0
 
     def events(self, address: ChecksumAddress) -> list[ReadEvent]:
         """The events of one of the contracts.
@@ -87,6 +92,20 @@ class EventCache:
             if not self._is_proven:
                 self.require_whole()
         return self._events[address]
+
+    def find(self, address: ChecksumAddress, names: tuple[str, ...], arguments: Mapping[str, Any]) -> list[ReadEvent]:
+        """The events of one of the contracts of these names whose arguments have these values. Raises as `events`."""
+        found = self.events(address)
+        if arguments:
+            (name, value), *_ = arguments.items()
+            index = self._indexes.setdefault((address, name), _Index(name))
+            found = index.find(found, value)
+        return [e for e in found if e.name in names and all(e.arguments[k] == v for k, v in arguments.items())]
+
+    def last_named(self, value: bytes | int) -> int:
+        """The number of the last event with this argument, or of the last reorganization. Raises as `events`."""
+        self.events(next(iter(self._events)))
+        return max(self._named.get(value, 0), self._named.get(REORGANIZED, 0))
 
     def require_whole(self) -> None:
         """Check that all events are there that have to be. Raises as `events`."""
@@ -108,9 +127,12 @@ class EventCache:
             if marks and marks[-1].hash == latest["hash"]:
                 return
             # After a reorganization, forget the events behind the last block that both chains share.
-            while marks and not self._stands(marks[-1], latest["number"]):
+            while marks and marks[-1].hash != latest["parentHash"] and not self._stands(marks[-1], latest["number"]):
                 marks.pop()
             events = [e for own in self._events.values() for e in own if marks and e.block <= marks[-1].number]
+            if len(marks) < len(self._marks):
+                self._came += 1
+                self._named[REORGANIZED] = self._came
             if not marks:
                 self._is_proven = False
             if not marks or marks[-1].number < latest["number"]:
@@ -130,10 +152,18 @@ class EventCache:
         for log in self._connection.web3.eth.get_logs(query) if first <= last else ():
             key = log["blockHash"], log["logIndex"]
             if log["address"] in self._decoders:
-                found[key] = recent.pop(key) if key in recent else self._decoders[log["address"]](log)
+                found[key] = recent.pop(key) if key in recent else self._new(log)
         left_out = [event for event in recent.values() if self._stands(Mark(event.block, event.block_hash), last)]
         behind = (event for event in known if event.block < first)
         return [*behind, *sorted((*left_out, *found.values()), key=lambda event: event.place)]
+
+    def _new(self, log: LogReceipt) -> ReadEvent:
+        event = self._decoders[log["address"]](log)
+        self._came += 1
+        for value in event.arguments.values():
+            if isinstance(value, bytes | int):
+                self._named[value] = self._came
+        return event
 
     def _stands(self, mark: Mark, latest: int) -> bool:
         """Whether the chain still has a block; a back end that lags behind ``latest`` may not know it yet."""
@@ -149,11 +179,33 @@ class ContractEvents:
 
     cache: EventCache
     address: ChecksumAddress
+    has_all: bool = False
+    """Whether the cache has the events of all contracts that change what this one shows."""
 
     def read(self, names: tuple[str, ...], **arguments: Any) -> list[tuple[str, dict[str, Any]]]:
         """Name and arguments of the events of these names whose arguments have these values. Raises as the cache."""
-        found = ((event.name, event.arguments) for event in self.cache.events(self.address) if event.name in names)
-        return [(name, dict(event)) for name, event in found if all(event[k] == v for k, v in arguments.items())]
+        return [(event.name, dict(event.arguments)) for event in self.cache.find(self.address, names, arguments)]
+
+
+class _Index:
+    """Events by the value of one argument."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._events: list[ReadEvent] = []
+        self._found: dict[Any, list[ReadEvent]] = {}
+
+    def find(self, events: list[ReadEvent], value: Any) -> Sequence[ReadEvent]:
+        """Those of a contract's events whose argument has this value, in order."""
+        if events is not self._events:
+            known = len(self._events)
+            if events[:known] != self._events:
+                known, self._found = 0, {}
+            for event in events[known:]:
+                if self._name in event.arguments:
+                    self._found.setdefault(event.arguments[self._name], []).append(event)
+            self._events = events
+        return self._found.get(value, ())
 
 
 class _Decoder:

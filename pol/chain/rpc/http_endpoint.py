@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -27,6 +27,8 @@ TOO_MUCH = frozenset({400, 413, *range(500, 600)})
 REST_SECONDS = 2.0
 MOST_REST_SECONDS = 120.0
 MOST_BYTES = 256 << 20
+MOST_TOGETHER = 1000
+"""Requests of a batch; many public nodes take no more."""
 MOST_NESTED = 64
 """Deepest nesting of a parsed answer: the parser is recursive, and some libraries (py-evm) lift Python's limit for
 recursion, so that a node could crash the process by brackets."""
@@ -83,7 +85,7 @@ class Endpoint(JSONBaseProvider):
         self._lock = threading.Lock()
         self._health = Health(public_name(url))
         self._waits_until = 0.0
-        self._ranges = LogRanges()
+        self._ranges, self._together = LogRanges(), MOST_TOGETHER
         self.chain_id: int | None = None
         """Its last answer; None after trouble."""
 
@@ -116,6 +118,29 @@ class Endpoint(JSONBaseProvider):
             message = f"{self.name} gives no logs of {error}"
             self.failed(message)
             raise Trouble(message, passing=True) from None
+
+    def make_batch(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse | None]:
+        """Send requests in as few as the node takes together. None where there is no usable answer.
+
+        A node that refuses a batch gets smaller ones from then on, at last none.
+        """
+        found = list[RPCResponse | None]()
+        while (left := requests[len(found) :]) and self._together > 1:
+            try:
+                found += self._batch(left[: self._together])
+            except Trouble as trouble:
+                if trouble.passing and trouble.status not in TOO_MUCH:
+                    break
+                self._together //= 10
+        return found + [None] * len(left)
+
+    def _batch(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse | None]:
+        asked = [self.encode_rpc_request(method, params) for method, params in requests]
+        answers = self._parsed("a batch", self._post(b"[" + b",".join(asked) + b"]"))
+        if not isinstance(answers, list):
+            raise Trouble(f"{self.name} takes no batch of {len(asked)} requests", passing=False)
+        by_id = {each["id"]: each for each in answers if isinstance(each, dict) and isinstance(each.get("id"), int)}
+        return [by_id.get(self.decode_rpc_response(each).get("id")) for each in asked]
 
     def _logs(self, query: dict[str, Any]) -> RPCResponse:
         try:
@@ -161,14 +186,7 @@ class Endpoint(JSONBaseProvider):
 
     def _answer(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         request = self.encode_rpc_request(method, params)
-        body = self._post(request)
-        if nesting(body) > MOST_NESTED:
-            raise Trouble(f"{self.name} answered {method} with something nested too deeply", passing=False)
-        try:
-            answer: Any = self.decode_rpc_response(body)
-            asked = self.decode_rpc_response(request)
-        except ValueError:
-            raise Trouble(f"{self.name} answered {method} with something that isn't JSON", passing=False) from None
+        answer, asked = self._parsed(method, self._post(request)), self.decode_rpc_response(request)
         if not isinstance(answer, dict) or ("result" in answer) == ("error" in answer):
             raise Trouble(f"{self.name} answered {method} with something that isn't JSON-RPC", passing=False)
         error = answer.get("error")
@@ -177,6 +195,14 @@ class Endpoint(JSONBaseProvider):
         if answer.get("id") != asked.get("id") and error is None:
             raise Trouble(f"{self.name} answered another request than {method}", passing=True)
         return cast(RPCResponse, answer)
+
+    def _parsed(self, method: str, body: bytes) -> Any:
+        if nesting(body) > MOST_NESTED:
+            raise Trouble(f"{self.name} answered {method} with something nested too deeply", passing=False)
+        try:
+            return self.decode_rpc_response(body)
+        except ValueError:
+            raise Trouble(f"{self.name} answered {method} with something that isn't JSON", passing=False) from None
 
     def _post(self, request: bytes) -> bytes:
         headers = {"Content-Type": "application/json"}

@@ -88,6 +88,30 @@ class Endpoints(JSONBaseProvider):
             return self._attempts(method, lambda: self._first(method, params))
         return self._attempts(method, lambda: self._voted(method, params))
 
+    def make_batch(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse | None]:
+        """Answers to reads of named blocks, in few requests of HTTP; None where none is reliable: ask for it alone."""
+
+        def ask(endpoint: Endpoint) -> list[RPCResponse | None]:
+            try:
+                self._greet(endpoint)
+            except Trouble:
+                return [None] * len(requests)
+            return endpoint.make_batch(requests)
+
+        endpoints = self._rested(self._quorum)
+        if self._quorum == 1:
+            return ask(endpoints[0])
+        columns = list((self._threads.map if self._threads is not None else map)(ask, endpoints))
+        lost = Trouble("it isn't in the batch", passing=True)
+        found = list[RPCResponse | None]()
+        for (method, _), answers in zip(requests, zip(*columns, strict=True), strict=True):
+            told = [(endpoint, answer or lost) for endpoint, answer in zip(endpoints, answers, strict=True)]
+            try:
+                found.append(self._most(method, told))
+            except (Trouble, NoQuorum):
+                found.append(None)
+        return found
+
     def _attempts(self, method: str, ask: Callable[[], RPCResponse], once: bool = False) -> RPCResponse:
         failure: Trouble | OperationalError | None = None
         for _ in self._patience.rounds(self._until_enough_may_be_asked):

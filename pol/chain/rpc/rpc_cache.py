@@ -1,17 +1,18 @@
-"""A cache of a node's answers, and one block for all reads of a stretch."""
+"""What a node has said: one block for all reads of a stretch, and values that stay while the chain says the same."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from web3 import Web3
 from web3.types import RPCEndpoint, RPCResponse
 
-from pol.chain.rpc.rpc_methods import READS, pinned
+from pol.chain.rpc.rpc_methods import ORDERS, PINNED, RISING, pinned
 from pol.errors import OperationalError
 
 LATEST = frozenset(
@@ -19,20 +20,45 @@ LATEST = frozenset(
     for name in ("call", "getBlockByNumber", "blockNumber", "getLogs", "getBalance", "getCode", "gasPrice")
 )
 """Answers that change with a block."""
+REPEATED = frozenset({"eth_call", "eth_getBalance", "eth_gasPrice"})
+"""Of these, those that are asked for again at the next block, all in one batch."""
 CONSTANT = frozenset({"eth_chainId"})
 HEAD = "eth_getBlockByNumber", ("latest", False)
 """The request for the block to which the others are pinned."""
+REVERT = 3
+"""The code of an error that is the answer of a contract."""
+ANEW, UNUSED = 16, 8
+"""Blocks after which a kept value is asked for again all the same, and after which one that nobody reads is dropped."""
 
 NAME = "RPC cache of pol"
 
+Batch = Callable[[Sequence[tuple[RPCEndpoint, Any]]], Sequence[RPCResponse | None]]
+"""Answers to many requests at once; None where there is none."""
 T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Value:
+    """What follows from some answers."""
+
+    value: Any
+    block: str
+    """Hash of the last block whose value it is known to be."""
+    used: int
+    """The number of the block in which it was read last, of those that this cache has seen."""
+    needs: dict[str, RPCResponse] | None
+    """The answers, by request; None if it goes with its block."""
+    news: Callable[[], int] | None
+    told: int
+    """What ``news`` said in the last block: it says the same while the chain can't have changed the value."""
 
 
 class RpcCache:
     """Keeps the answers about one block while it is `active`, and constant ones for good.
 
     All reads of a stretch are of the block that was the latest at its first read. The next stretch asks for the latest
-    block again, and the answers stay if it is still the same. A middleware of web3; `of` returns the one of a web3.
+    block again. If it is another one, what the last stretches have read is asked for again in one batch, but for what
+    the chain can't have changed. A middleware of web3; `of` returns the one of a web3.
     """
 
     @classmethod
@@ -40,20 +66,27 @@ class RpcCache:
         """The cache that everybody shares who uses this web3."""
         onion = web3.middleware_onion
         if NAME not in onion:
-            cache = cls()
+            cache = cls(getattr(web3.provider, "make_batch", None))
             onion.add(lambda _: cache, NAME)  # type: ignore[arg-type]  # web3 only calls what it is given
             _caches[web3] = cache
         return _caches[web3]
 
-    def __init__(self) -> None:
+    def __init__(self, batch: Batch | None = None) -> None:
+        self._batch = batch
         self._depth = 0
         self._head: RPCResponse | None = None
         """The answer to HEAD; None if it has to be asked for again."""
         self._block = ""
         """Hash of the block of the answers."""
+        self._blocks = 0
+        """How many there were."""
+        self._is_renewed = True
+        """Whether what was read before this block has been asked for again."""
         self._answers: dict[str, RPCResponse] = {}
-        self._values: dict[object, Any] = {}
-        """What follows from the answers."""
+        """By request, as it was made: not yet pinned."""
+        self._values: dict[object, Value] = {}
+        self._needs: dict[str, RPCResponse] | None = None
+        """The answers that the value needs which is made now; None if it needs what no batch asks for."""
         self._constant: dict[str, RPCResponse] = {}
 
     @contextmanager
@@ -67,21 +100,84 @@ class RpcCache:
             if not self._depth:
                 self.forget()
 
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """As outside of any stretch: for work that takes time, and sends."""
+        depth, self._depth = self._depth, 0
+        try:
+            yield
+        finally:
+            self._depth = depth
+
     def forget(self) -> None:
         """Look at the latest block again."""
         self._head = None
 
-    def once(self, key: object, work: Callable[[], T]) -> T:
-        """``work()``, which follows from the chain alone: once for the block of a stretch, outside of one always."""
+    def once(self, key: object, work: Callable[[], T], news: Callable[[], int] | None = None) -> T:
+        """``work()``, which follows from the chain alone: within a stretch only if the chain may have changed it.
+
+        It has to be made anew where one of the node's answers differs, or where it depends on more than calls.
+
+        Args:
+            news: says the same number as before while the chain can't have changed it.
+        """
         if not self._depth or "result" not in self._latest():
             return work()
-        if key not in self._values:
-            found = work()
+        known = self._values.get(key)
+        if known is None or (known.block != self._block and not self._renewed(known)):
+            told = news() if news is not None else 0
+            self._needs = {}
+            try:
+                found = work()
+            finally:
+                needs, self._needs = self._needs, None  # a value that needs another one goes with its block
             if self._head is None:
                 return found  # what it has sent may have changed it
-            self._values[key] = found
-        value: T = self._values[key]
+            self._values[key] = Value(found, self._block, self._blocks, needs, news, told)
+            return found
+        known.used, self._needs = self._blocks, None
+        value: T = known.value
         return value
+
+    def _renewed(self, known: Value) -> bool:
+        """Whether a value of an older block is one of this block."""
+        if not self._is_renewed:
+            self._is_renewed = True
+            self._renew()
+        return known.block == self._block
+
+    def _renew(self) -> None:
+        """Ask again for what was read before, and find the values that are still the same."""
+        asked, open_ = dict[str, RPCResponse](), list[Value]()
+        for key, value in list(self._values.items()):
+            if value.block == self._block:
+                continue
+            if value.needs is None or self._blocks - value.used > UNUSED:
+                del self._values[key]
+                continue
+            before, value.told = value.told, value.news() if value.news is not None else 0
+            if value.news is not None and value.told == before and (hash(key) + self._blocks) % ANEW:
+                value.block = self._block
+            else:
+                open_.append(value)
+                asked |= value.needs
+        if self._batch is None or not asked:
+            return
+        requests = [json.loads(request) for request in asked]
+        made = [(RPCEndpoint(method), pinned(method, params, self._number)) for method, params in requests]
+        for (request, before), found in zip(asked.items(), self._batch(made), strict=True):
+            if found is not None and _is_answer(found):
+                self._answers.setdefault(request, before if _same(before, found) else found)
+        for value in open_:
+            if all(self._answers.get(request) is answer for request, answer in value.needs.items()):
+                value.block = self._block
+
+    def _number(self) -> str:
+        found = self._latest().get("result")
+        if not found:
+            raise OperationalError("the node doesn't say which block is the latest; try again later")
+        named = found["number"]
+        return named if isinstance(named, str) else hex(named)  # an embedded chain gives an integer
 
     def wrap_make_request(self, make_request: Callable[[RPCEndpoint, Any], Any]) -> Callable[[RPCEndpoint, Any], Any]:
         """`make_request` behind the cache."""
@@ -93,42 +189,58 @@ class RpcCache:
                     return found
                 if str(found["result"]["hash"]) != self._block:
                     self._answers.clear()
-                    self._values.clear()
+                    self._blocks, self._is_renewed = self._blocks + 1, False
                 self._head, self._block = found, str(found["result"]["hash"])
             return self._head
 
         self._latest = head
 
-        def number() -> str:
-            found = head().get("result")
-            if not found:
-                raise OperationalError("the node doesn't say which block is the latest; try again later")
-            named = found["number"]
-            return named if isinstance(named, str) else hex(named)  # an embedded chain gives an integer
-
         def answer(method: RPCEndpoint, params: Any) -> Any:
-            kept = self._constant if method in CONSTANT else self._answers
-            if method not in CONSTANT:
-                if not (self._depth and method in LATEST):
-                    if method not in LATEST:
-                        # A transaction has an effect in a new block only; an order to a test node in any.
-                        self.forget()
-                        self._block = "" if method not in READS else self._block
-                    return make_request(method, params)
-                if (method, tuple(params)) == HEAD:
-                    return head()
-                if method == "eth_blockNumber":
-                    return {"jsonrpc": "2.0", "id": 0, "result": number()}
-                params = pinned(method, params, number)
-            key = json.dumps([method, params], default=str, sort_keys=True)
-            if key not in kept:
-                response = make_request(method, params)
-                if "error" in response:
+            if method in CONSTANT:
+                return answered(self._constant, method, params, params)
+            if not (self._depth and method in LATEST):
+                if method not in LATEST and method != "eth_getTransactionCount":
+                    # A transaction has an effect in a new block only; an order to a test node in any.
+                    self.forget()
+                    if method.startswith(ORDERS):
+                        self._block = ""
+                        self._values.clear()
+                self._needs = None
+                return make_request(method, params)
+            if method not in REPEATED or not (method in RISING or "latest" in params[PINNED[method] :]):
+                self._needs = None
+            if (method, tuple(params)) == HEAD:
+                return head()
+            if method == "eth_blockNumber":
+                return {"jsonrpc": "2.0", "id": 0, "result": self._number()}
+            head()  # before the answers: they are those of this block
+            return answered(self._answers, method, params, pinned(method, params, self._number))
+
+        def answered(answers: dict[str, RPCResponse], method: RPCEndpoint, params: Any, at: Any) -> Any:
+            request = json.dumps([method, params], default=str, sort_keys=True)
+            if request not in answers:
+                response = make_request(method, at)
+                if not _is_answer(response):
+                    self._needs = None
                     return response
-                kept[key] = response
-            return kept[key]
+                answers[request] = response
+            if self._needs is not None and answers is self._answers:
+                self._needs[request] = answers[request]
+            return answers[request]
 
         return answer
+
+
+def _is_answer(response: RPCResponse) -> bool:
+    """Whether a response tells what the chain says: a result, or a contract's refusal."""
+    error = response.get("error")
+    if error is None:
+        return "result" in response
+    return isinstance(error, dict) and (error.get("code") == REVERT or str(error.get("data", "")).startswith("0x"))
+
+
+def _same(one: RPCResponse, other: RPCResponse) -> bool:
+    return one.get("result") == other.get("result") and one.get("error") == other.get("error")
 
 
 _caches: WeakKeyDictionary[Web3, RpcCache] = WeakKeyDictionary()

@@ -120,8 +120,11 @@ class PartyProcess(ABC, Generic[P]):
             OperationalError: the list of tasks or of this party's disputes can't be read, or transactions are late.
         """
         with self.role.connection.cached():
-            listed = list(self.tasks())
-            resting, urgent = self._resting(), self._urgent()
+            return self._turn()
+
+    def _turn(self) -> list[LoggedDecision]:
+        listed = list(self.tasks())
+        resting, urgent = self._resting(), self._urgent()
         for known in (self._due, self._troubles, self._rests, self._looked, self._failed):
             for task_id in set(known) - set(listed):
                 known.pop(task_id)
@@ -166,7 +169,11 @@ class PartyProcess(ABC, Generic[P]):
                     if self._clock() - began > OLD_LOOK:
                         self.role.connection.forget()
                 if isinstance(decision, Action):
-                    deeds.append(decision)
+                    if decision.mode <= self.mode:
+                        deeds.append(decision)
+                    else:
+                        why = f"the process runs in mode {self.mode.name.lower()}"
+                        taken.append(self._taken(decision, DecisionResult.WITHHELD, why))
                     continue
                 self._troubles.pop(task_id, None)
                 taken.append(self._taken(decision, DecisionResult.WAITED))
@@ -179,6 +186,12 @@ class PartyProcess(ABC, Generic[P]):
         """Act in the order of urgency, what has failed before last; for about ``most`` seconds but for what is owed."""
         if not deeds:
             return []
+        with self.role.connection.outside():
+            taken = self._acted(deeds, most)
+        self.role.connection.forget()
+        return taken
+
+    def _acted(self, deeds: list[Action], most: float) -> list[LoggedDecision]:
         taken, end = list[LoggedDecision](), self._clock() + most
         deeds = in_order(deeds, self.role.connection.now(), lambda deed: self._seconds.get(deed.verb, 0))
         for number, deed in enumerate(sorted(deeds, key=lambda deed: deed.task_id in self._failed)):
@@ -229,8 +242,6 @@ class PartyProcess(ABC, Generic[P]):
         """Seconds for which a look at a task, or work on it, may read from strangers' servers."""
 
     def _do(self, deed: Action) -> LoggedDecision:
-        if deed.mode > self.mode:
-            return self._taken(deed, DecisionResult.WITHHELD, f"the process runs in mode {self.mode.name.lower()}")
         try:
             with self.role.about(deed.task_id), within(self._reading_seconds(deed.task_id)):
                 deed.act()

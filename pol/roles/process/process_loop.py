@@ -44,11 +44,15 @@ class ProcessLoop:
 
     def turn(self) -> float:
         """One turn; returns the seconds until the next."""
+        role = self.process.role
         try:
-            if self.process.mode is not Mode.WATCH:
-                # Transactions of earlier turns and processes, and those undone by a reorganization, go first.
-                self.process.role.wallet.outbox.resume()
-            taken = self.process.turn()
+            with role.connection.cached():
+                if self.process.mode is not Mode.WATCH:
+                    # Transactions of earlier turns and processes, and those undone by a reorganization, go first.
+                    block = bytes(role.connection.latest()["hash"])
+                    with role.connection.outside():
+                        role.wallet.outbox.resume(block)
+                taken = self.process.turn()
         except OperationalError as error:
             self._tell(str(error))
             return self._failed()
