@@ -56,15 +56,22 @@ def gateway(node_url: str, manner: Manner = honest) -> Iterator[Gateway]:
         protocol_version = "HTTP/1.1"
 
         def respond(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            here.calls.append(request["method"])
-            result = here.manner(request["method"], request["params"], ask)
-            if not isinstance(result, Raw):
-                whole = result if isinstance(result, dict) and "error" in result else {"result": result}
-                result = Raw(body=json.dumps({"jsonrpc": "2.0", "id": request["id"], **whole}).encode())
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            found = [self.answer(request) for request in (asked if isinstance(asked, list) else [asked])]
+            result = next((each for each in found if isinstance(each, Raw)), None)
+            if result is None:
+                result = Raw(body=json.dumps(found if isinstance(asked, list) else found[0]).encode())
             length = len(result.body) if result.length is None else result.length
             self.reply(result.status, result.body, **result.headers, Content_Length=str(length), Connection="close")
             self.close_connection = True
+
+        def answer(self, request: dict[str, Any]) -> Raw | dict[str, Any]:
+            here.calls.append(request["method"])
+            result = here.manner(request["method"], request["params"], ask)
+            if isinstance(result, Raw):
+                return result
+            whole = result if isinstance(result, dict) and "error" in result else {"result": result}
+            return {"jsonrpc": "2.0", "id": request["id"], **whole}
 
     with serving(Handler) as server:
         here = Gateway(server.url, manner)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from manual_node import COUNTER
-from web3.types import FilterParams, LogReceipt
 
 import toy_market
 from anvil_node import anvil_node
@@ -112,18 +111,18 @@ def test_the_log_cache_reads_again_only_what_may_have_changed(monkeypatch: pytes
             vault.deposit(wallet, 5)
             vault.events("Deposited")
         connection.web3.provider.make_request("evm_revert", [snapshot])  # type: ignore[arg-type]  # anvil's
-        original, calls = connection.web3.eth.get_logs, list[FilterParams]()
+        original, calls = connection.web3.manager.request_blocking, list[Any]()
 
-        def counted(query: FilterParams) -> list[LogReceipt]:
-            calls.append(query)
-            return original(query)
+        def counted(method: Any, params: Any, *others: Any) -> Any:
+            calls.extend(params if method == "eth_getLogs" else ())
+            return original(method, params, *others)
 
-        monkeypatch.setattr(connection.web3.eth, "get_logs", counted)
+        monkeypatch.setattr(connection.web3.manager, "request_blocking", counted)
         assert len(vault.events("Deposited")) == 1
         assert calls == []
         vault.deposit(wallet, 7)
         assert [event["amount"] for event in vault.events("Deposited")] == [5, 7]
-        assert [query["fromBlock"] for query in calls] == [read + 1]
+        assert [query["fromBlock"] for query in calls] == [hex(read + 1)]
 
 
 def test_an_event_that_a_lagging_back_end_leaves_out_is_read_later() -> None:

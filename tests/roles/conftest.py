@@ -3,6 +3,7 @@
 A file says what it needs in constants: `MARKET_RULES`, `GAME_RULES`, and who has `JOINED`.
 """
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -10,9 +11,33 @@ from all_parties import Solver, Verifier, Whistleblower
 from role_market import EXACT, SELDOM, Town, lent_town, restored, until_proof
 
 from pol.chain.deployment_rules import RULES
+from pol.chain.rpc.rpc_cache import RpcCache, _same
+from pol.chain.rpc.rpc_methods import pinned
 from shared_chain import SharedChain
 
 EVERYBODY = ((Verifier, "v"), (Solver, "t"), (Whistleblower, "w"), (Whistleblower, "x"))
+
+
+@pytest.fixture(autouse=True)
+def kept_values(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each value that a party keeps without asking the node again is asked for all the same, and compared."""
+    wrong, renew = list[str](), RpcCache._renew
+
+    def checked(cache: RpcCache) -> None:
+        renew(cache)
+        kept = [value for value in cache._values.values() if value.news is not None and value.block == cache._block]
+        needs = {request: known for value in kept for request, known in (value.needs or {}).items()}
+        needs = {request: known for request, known in needs.items() if request not in cache._answers}
+        if cache._batch is None or not needs:
+            return
+        calls = [(method, pinned(method, params, cache._number)) for method, params in map(json.loads, needs)]
+        for (request, known), found in zip(needs.items(), cache._batch(calls), strict=True):
+            if found is not None and not _same(known, found):
+                wrong.append(f"{request}: {known} is kept, and the node says {found}")
+
+    monkeypatch.setattr(RpcCache, "_renew", checked)
+    yield
+    assert not wrong
 
 
 @pytest.fixture(scope="module")

@@ -8,17 +8,21 @@ from typing import Any
 
 from eth_typing import BlockNumber, ChecksumAddress
 from eth_utils.abi import event_abi_to_log_topic
+from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
 from web3.contract import Contract
 from web3.exceptions import BlockNotFound
-from web3.types import FilterParams, LogReceipt
+from web3.types import LogReceipt, RPCEndpoint
 
 from pol.chain.node.connection import Connection, operational
+from pol.chain.rpc.rpc_methods import quantity
 from pol.errors import OperationalError
 
 DEEP = 128
 """Blocks that are read again with every new one: a back end that lags leaves their events out without a word."""
 REORGANIZED = "a block that was taken back"
+NUMBERS = ("number", "dispute")
+"""The arguments that number disputes, and what they are about."""
 KEPT = 256
 """Marks kept for reorganizations; after a deeper one everything is read again."""
 
@@ -43,6 +47,8 @@ class Mark:
 class ReadEvent:
     """An event and its place in the chain; ``arguments`` also has those of the transaction."""
 
+    key: tuple[Any, Any]
+    """Block hash and index, as the node writes them."""
     address: ChecksumAddress
     block: int
     block_hash: HexBytes
@@ -80,6 +86,8 @@ class EventCache:
         self._named: dict[Any, int] = {}
         """By value of an argument: which of all events that have come was the last with it."""
         self._came = 0
+        self._subjects: dict[int, set[bytes | int]] = {}
+        """By the number of a dispute: what it is about. Its game tells of it by this number alone."""
 
     def events(self, address: ChecksumAddress) -> list[ReadEvent]:
         """The events of one of the contracts.
@@ -95,11 +103,10 @@ class EventCache:
 
     def find(self, address: ChecksumAddress, names: tuple[str, ...], arguments: Mapping[str, Any]) -> list[ReadEvent]:
         """The events of one of the contracts of these names whose arguments have these values. Raises as `events`."""
-        found = self.events(address)
+        found: Sequence[ReadEvent] = self.events(address)
         if arguments:
             (name, value), *_ = arguments.items()
-            index = self._indexes.setdefault((address, name), _Index(name))
-            found = index.find(found, value)
+            found = self._indexes.setdefault((address, name), _Index(name)).find(self.events(address), value)
         return [e for e in found if e.name in names and all(e.arguments[k] == v for k, v in arguments.items())]
 
     def last_named(self, value: bytes | int) -> int:
@@ -146,24 +153,41 @@ class EventCache:
 
     def _merged(self, known: list[ReadEvent], first: int, last: int) -> list[ReadEvent]:
         """The known events, and those of the blocks from ``first`` to ``last``; those of each contract in order."""
-        recent = {(event.block_hash, event.index): event for event in known if event.block >= first}
-        found: dict[tuple[HexBytes, int], ReadEvent] = {}
-        query: FilterParams = {"address": list(self._decoders), "fromBlock": first, "toBlock": last}
-        for log in self._connection.web3.eth.get_logs(query) if first <= last else ():
+        recent = {event.key: event for event in known if event.block >= first}
+        found: dict[tuple[Any, Any], ReadEvent] = {}
+        query = {"address": list(self._decoders), "fromBlock": hex(first), "toBlock": hex(last)}
+        request = self._connection.web3.manager.request_blocking
+        # As the node gives them: most are known, and web3 takes long to decode them.
+        for log in request(RPCEndpoint("eth_getLogs"), [query]) if first <= last else ():
             key = log["blockHash"], log["logIndex"]
-            if log["address"] in self._decoders:
-                found[key] = recent.pop(key) if key in recent else self._new(log)
+            if key in recent:
+                found[key] = recent.pop(key)
+            elif (address := to_checksum_address(log["address"])) in self._decoders:
+                found[key] = self._new(address, key, log)
         left_out = [event for event in recent.values() if self._stands(Mark(event.block, event.block_hash), last)]
         behind = (event for event in known if event.block < first)
         return [*behind, *sorted((*left_out, *found.values()), key=lambda event: event.place)]
 
-    def _new(self, log: LogReceipt) -> ReadEvent:
-        event = self._decoders[log["address"]](log)
-        self._came += 1
-        for value in event.arguments.values():
-            if isinstance(value, bytes | int):
-                self._named[value] = self._came
+    def _new(self, address: ChecksumAddress, key: tuple[Any, Any], log: dict[str, Any]) -> ReadEvent:
+        # An embedded chain gives integers.
+        plain = {name: log[name] for name in ("blockNumber", "logIndex", "transactionIndex")}
+        numbers = {name: value if isinstance(value, int) else quantity(value) for name, value in plain.items()}
+        words = {name: HexBytes(log[name]) for name in ("blockHash", "transactionHash", "data")}
+        told: Any = log | numbers | words | {"address": address, "topics": [HexBytes(topic) for topic in log["topics"]]}
+        event = self._decoders[address](key, told)
+        self._note(event.arguments)
         return event
+
+    def _note(self, arguments: Mapping[str, Any]) -> None:
+        """An event has come: it names its arguments, and what the dispute is about that it numbers."""
+        self._came += 1
+        named = {value for value in arguments.values() if isinstance(value, bytes | int)}
+        for number in {arguments[name] for name in NUMBERS if name in arguments}:
+            subjects = self._subjects.setdefault(number, set())
+            if "taskId" in arguments:
+                subjects |= {arguments["taskId"], *(arguments[name] for name in NUMBERS if name in arguments)}
+            named |= subjects
+        self._named |= dict.fromkeys(named, self._came)
 
     def _stands(self, mark: Mark, latest: int) -> bool:
         """Whether the chain still has a block; a back end that lags behind ``latest`` may not know it yet."""
@@ -217,7 +241,7 @@ class _Decoder:
         self._names = {event_abi_to_log_topic(e): e["name"] for e in events if not e.get("anonymous")}
         self._anonymous = {e["name"]: e["inputs"] for e in events if e.get("anonymous")}
 
-    def __call__(self, log: LogReceipt) -> ReadEvent:
+    def __call__(self, key: tuple[Any, Any], log: LogReceipt) -> ReadEvent:
         name = self._names.get(bytes(log["topics"][0]))
         if name is None:
             name, arguments = self._bare(log)
@@ -225,7 +249,7 @@ class _Decoder:
             arguments = dict(getattr(self._contract.events, name)().process_log(log)["args"])
         block = int(log["blockNumber"])
         arguments |= {"transaction": bytes(log["transactionHash"]), "block": block}
-        return ReadEvent(log["address"], block, log["blockHash"], int(log["logIndex"]), name, arguments)
+        return ReadEvent(key, log["address"], block, log["blockHash"], int(log["logIndex"]), name, arguments)
 
     def _bare(self, log: LogReceipt) -> tuple[str, dict[str, Any]]:
         """The one anonymous event of a contract: its topics are numbers, its data bytes without an ABI encoding."""

@@ -140,7 +140,7 @@ class Endpoint(JSONBaseProvider):
         if not isinstance(answers, list):
             raise Trouble(f"{self.name} takes no batch of {len(asked)} requests", passing=False)
         by_id = {each["id"]: each for each in answers if isinstance(each, dict) and isinstance(each.get("id"), int)}
-        return [by_id.get(self.decode_rpc_response(each).get("id")) for each in asked]
+        return [cast(RPCResponse, by_id.get(self.decode_rpc_response(each)["id"])) for each in asked]
 
     def _logs(self, query: dict[str, Any]) -> RPCResponse:
         try:

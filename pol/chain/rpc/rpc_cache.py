@@ -148,29 +148,31 @@ class RpcCache:
 
     def _renew(self) -> None:
         """Ask again for what was read before, and find the values that are still the same."""
-        asked, open_ = dict[str, RPCResponse](), list[Value]()
+        asked, open_ = dict[str, RPCResponse](), dict[object, int]()
         for key, value in list(self._values.items()):
             if value.block == self._block:
                 continue
             if value.needs is None or self._blocks - value.used > UNUSED:
                 del self._values[key]
                 continue
-            before, value.told = value.told, value.news() if value.news is not None else 0
-            if value.news is not None and value.told == before and (hash(key) + self._blocks) % ANEW:
+            told = value.news() if value.news is not None else 0
+            if value.news is not None and told == value.told and (hash(key) + self._blocks) % ANEW:
                 value.block = self._block
             else:
-                open_.append(value)
+                open_[key] = told
                 asked |= value.needs
-        if self._batch is None or not asked:
-            return
-        requests = [json.loads(request) for request in asked]
-        made = [(RPCEndpoint(method), pinned(method, params, self._number)) for method, params in requests]
-        for (request, before), found in zip(asked.items(), self._batch(made), strict=True):
-            if found is not None and _is_answer(found):
-                self._answers.setdefault(request, before if _same(before, found) else found)
-        for value in open_:
-            if all(self._answers.get(request) is answer for request, answer in value.needs.items()):
-                value.block = self._block
+        made = [json.loads(request) for request in asked] if self._batch is not None else []
+        requests = [(RPCEndpoint(method), pinned(method, params, self._number)) for method, params in made]
+        found = self._batch(requests) if self._batch is not None and requests else [None] * len(asked)
+        for (request, known), answer in zip(asked.items(), found, strict=True):
+            if answer is not None and _is_answer(answer):
+                self._answers.setdefault(request, known if _same(known, answer) else answer)
+        for key, told in open_.items():
+            value = self._values[key]
+            if all(self._answers.get(request) is known for request, known in (value.needs or {}).items()):
+                value.block, value.told = self._block, told
+            else:
+                del self._values[key]
 
     def _number(self) -> str:
         found = self._latest().get("result")
@@ -233,7 +235,7 @@ class RpcCache:
 
 def _is_answer(response: RPCResponse) -> bool:
     """Whether a response tells what the chain says: a result, or a contract's refusal."""
-    error = response.get("error")
+    error: Any = response.get("error")
     if error is None:
         return "result" in response
     return isinstance(error, dict) and (error.get("code") == REVERT or str(error.get("data", "")).startswith("0x"))

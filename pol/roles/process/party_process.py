@@ -119,7 +119,13 @@ class PartyProcess(ABC, Generic[P]):
         Raises:
             OperationalError: the list of tasks or of this party's disputes can't be read, or transactions are late.
         """
-        with self.role.connection.cached():
+        connection = self.role.connection
+        with connection.cached():
+            if self.mode is not Mode.WATCH:
+                # Transactions of earlier turns and processes, and those undone by a reorganization, go first.
+                block = bytes(connection.latest()["hash"])
+                with connection.outside():
+                    self.role.wallet.outbox.resume(block)
             return self._turn()
 
     def _turn(self) -> list[LoggedDecision]:

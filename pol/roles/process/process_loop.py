@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pol.errors import OperationalError
-from pol.roles.party.decisions import Mode
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, PartyProcess
 
 LONGEST_BACKOFF = 300.0
@@ -44,15 +43,8 @@ class ProcessLoop:
 
     def turn(self) -> float:
         """One turn; returns the seconds until the next."""
-        role = self.process.role
         try:
-            with role.connection.cached():
-                if self.process.mode is not Mode.WATCH:
-                    # Transactions of earlier turns and processes, and those undone by a reorganization, go first.
-                    block = bytes(role.connection.latest()["hash"])
-                    with role.connection.outside():
-                        role.wallet.outbox.resume(block)
-                taken = self.process.turn()
+            taken = self.process.turn()
         except OperationalError as error:
             self._tell(str(error))
             return self._failed()
