@@ -47,7 +47,7 @@ class Value:
     used: int
     """The number of the block in which it was read last, of those that this cache has seen."""
     needs: dict[str, RPCResponse] | None
-    """The answers, by request; None if it goes with its block."""
+    """The answers, by request; None if it doesn't follow from answers alone, and goes with its block."""
     news: Callable[[], int] | None
     told: int
     """What ``news`` said in the last block: it says the same while the chain can't have changed the value."""
@@ -123,8 +123,7 @@ class RpcCache:
         """
         if not self._depth or "result" not in self._latest():
             return work()
-        known = self._values.get(key)
-        if known is None or (known.block != self._block and not self._renewed(known)):
+        if (known := self.held(key)) is None:
             told = news() if news is not None else 0
             self._needs = {}
             try:
@@ -133,18 +132,23 @@ class RpcCache:
                 needs, self._needs = self._needs, None  # a value that needs another one goes with its block
             if self._head is None:
                 return found  # what it has sent may have changed it
-            self._values[key] = Value(found, self._block, self._blocks, needs, news, told)
+            self._values[key] = Value(found, self._block, self._blocks, needs or None, news, told)
             return found
-        known.used, self._needs = self._blocks, None
         value: T = known.value
         return value
 
-    def _renewed(self, known: Value) -> bool:
-        """Whether a value of an older block is one of this block."""
-        if not self._is_renewed:
-            self._is_renewed = True
-            self._renew()
-        return known.block == self._block
+    def held(self, key: object) -> Value | None:
+        """The value of this block, if it is known without new work; None outside of a stretch."""
+        if not self._depth or self._head is None or (known := self._values.get(key)) is None:
+            return None
+        if known.block != self._block:
+            if not self._is_renewed:
+                self._is_renewed = True
+                self._renew()
+            if known.block != self._block:
+                return None
+        known.used, self._needs = self._blocks, None
+        return known
 
     def _renew(self) -> None:
         """Ask again for what was read before, and find the values that are still the same."""

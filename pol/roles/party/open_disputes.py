@@ -19,6 +19,10 @@ class OpenDispute:
 
 def open_disputes(role: Role) -> list[OpenDispute]:
     """The disputes in which a party plays, oldest first."""
+    return role.connection.once(("open disputes", role), lambda: _open_disputes(role))
+
+
+def _open_disputes(role: Role) -> list[OpenDispute]:
     found, own = list[OpenDispute](), role.wallet.address
     for matter, court in role.market.courts.items():
         started = [court.game.events("Started", **{side: own}) for side in ("asserter", "challenger")]
