@@ -36,8 +36,14 @@ def honest(method: str, params: list[Any], node: Pass) -> Any:
 @dataclass
 class Gateway:
     url: str
+    node: str
+    """The URL behind it."""
     manner: Manner = honest
     calls: list[str] = field(default_factory=list)
+    posts: int = 0
+    """Of HTTP: a batch of calls is one."""
+    most: int | None = None
+    """Calls of a batch that it takes; others get an error."""
 
     def count(self, method: str) -> int:
         return Counter(self.calls)[method]
@@ -57,7 +63,11 @@ def gateway(node_url: str, manner: Manner = honest) -> Iterator[Gateway]:
 
         def respond(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found = [self.answer(request) for request in (asked if isinstance(asked, list) else [asked])]
+            here.posts += 1
+            if isinstance(asked, list) and here.most is not None and len(asked) > here.most:
+                found: list[Any] = [Raw(body=b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600}}')]
+            else:
+                found = [self.answer(request) for request in (asked if isinstance(asked, list) else [asked])]
             result = next((each for each in found if isinstance(each, Raw)), None)
             if result is None:
                 result = Raw(body=json.dumps(found if isinstance(asked, list) else found[0]).encode())
@@ -74,5 +84,5 @@ def gateway(node_url: str, manner: Manner = honest) -> Iterator[Gateway]:
             return {"jsonrpc": "2.0", "id": request["id"], **whole}
 
     with serving(Handler) as server:
-        here = Gateway(server.url, manner)
+        here = Gateway(server.url, node_url, manner)
         yield here

@@ -21,8 +21,8 @@ from pol.errors import OperationalError
 DEEP = 128
 """Blocks that are read again with every new one: a back end that lags leaves their events out without a word."""
 REORGANIZED = "a block that was taken back"
-NUMBERS = ("number", "dispute")
-"""The arguments that number disputes, and what they are about."""
+NUMBERS, DISPUTANTS = ("number", "dispute"), frozenset({"challenger", "objector"})
+"""The arguments that number disputes and what they are about, and those of the events that begin them."""
 KEPT = 256
 """Marks kept for reorganizations; after a deeper one everything is read again."""
 
@@ -179,14 +179,16 @@ class EventCache:
         return event
 
     def _note(self, arguments: Mapping[str, Any]) -> None:
-        """An event has come: it names its arguments, and what the dispute is about that it numbers."""
+        """An event has come: it names its arguments, and that of a game what the dispute is about that it numbers."""
         self._came += 1
         named = {value for value in arguments.values() if isinstance(value, bytes | int)}
-        for number in {arguments[name] for name in NUMBERS if name in arguments}:
+        numbers = {arguments[name] for name in NUMBERS if name in arguments}
+        for number in numbers:
             subjects = self._subjects.setdefault(number, set())
-            if "taskId" in arguments:
-                subjects |= {arguments["taskId"], *(arguments[name] for name in NUMBERS if name in arguments)}
-            named |= subjects
+            if "taskId" not in arguments:
+                named |= subjects
+            elif not DISPUTANTS.isdisjoint(arguments):
+                subjects |= {arguments["taskId"], *numbers}
         self._named |= dict.fromkeys(named, self._came)
 
     def _stands(self, mark: Mark, latest: int) -> bool:

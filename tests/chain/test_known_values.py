@@ -1,0 +1,148 @@
+"""What is known of a chain at a new block: what is kept, what is asked for again, and in how many requests."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from web3.types import RPCEndpoint
+
+import toy_market
+from anvil_node import anvil_node
+from misbehaving_nodes import Gateway, Pass, gateway
+from node_snapshots import order
+from pol.chain.account.wallet import Reverted, Wallet
+from pol.chain.deployments.deployment import deploy
+from pol.chain.desks.market import Market
+from pol.chain.node.connection import Connection
+from pol.chain.rpc.node_provider import Endpoints
+from pol.chain.rpc.rpc_cache import ANEW, UNUSED
+
+MANY = [(RPCEndpoint("eth_getBalance"), [f"0x{number:040x}", "0x0"]) for number in range(1, 26)]
+NONE = bytes(32)
+
+
+class Place:
+    """A market behind a gateway that counts, and its chain without the gateway."""
+
+    def __init__(self, proxy: Gateway) -> None:
+        self.proxy, self.direct = proxy, Connection.to(proxy.node)
+        self.wallet = Wallet.create(self.direct, b"\x05" * 32)
+        toy_market.fund(self.direct, self.wallet.address)
+        deployment = deploy(self.wallet)
+        self.market, self.seen = deployment.market(self.direct), deployment.market(Connection.to(proxy.url))
+        self.market.vault.deposit(self.wallet, toy_market.DEPOSIT)
+
+    def submit(self) -> bytes:
+        return self.market.registry.submit(self.wallet, toy_market.terms_of(toy_market.segment_traces()[0]))
+
+    def asked(self, *task_ids: bytes) -> Counter[str]:
+        """What a look at some tasks asks for, at a new block; the reads agree with those of a new reader."""
+        order(self.direct, "evm_mine")
+        self.proxy.calls.clear()
+        with self.seen.registry.connection.cached():
+            found = [read(self.seen, task_id) for task_id in task_ids]
+        calls = Counter(self.proxy.calls)
+        assert found == [read(self.market, task_id) for task_id in task_ids]
+        return calls
+
+
+def read(market: Market, task_id: bytes) -> list[Any]:
+    """What an event changes, what changes without one, and what isn't there."""
+    try:
+        drawn: Any = market.proofs.drawn_segments(task_id)
+    except Reverted as error:
+        drawn = error.error
+    return [
+        market.registry.task(task_id),
+        market.vault.free(market.seats.address),
+        drawn,
+        market.seats.seating(task_id),
+    ]
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with anvil_node() as url, gateway(url) as proxy:
+        yield Place(proxy)
+
+
+def test_a_block_that_names_nothing_costs_three_requests(place: Place) -> None:
+    """What no event names isn't asked for, and the rest comes in one batch; a refusal of a contract is an answer."""
+    tasks = [place.submit() for _ in range(5)]
+    place.asked(*tasks)
+    place.proxy.posts = 0
+    calls = place.asked(*tasks)
+    assert place.proxy.posts == 3
+    assert calls["eth_call"] < 6 + 5  # one view for all, one a task, and of the others some by turns
+    assert calls["eth_getLogs"] == 1
+    place.submit()
+    assert place.asked(*tasks)["eth_call"] < 6 + 5
+
+
+def test_what_an_event_names_is_read_again(place: Place) -> None:
+    task_id = place.submit()
+    for _ in range(3):
+        place.asked(task_id)
+    snapshot = order(place.direct, "evm_snapshot")
+    place.market.registry.cancel(place.wallet, task_id)
+    another = place.submit()
+    place.asked(task_id, another)
+    order(place.direct, "evm_revert", snapshot)
+    assert place.asked(task_id)
+
+
+def test_nothing_is_kept_for_ever(place: Place) -> None:
+    """Every kept value is asked for again in turn, and forgotten if nobody reads it."""
+    task_id = place.submit()
+    place.asked(task_id)
+    cache = place.seen.registry.connection._cache
+    kept = [value for value in cache._values.values() if value.news is not None]
+    assert kept
+    calls = sum((place.asked(task_id) for _ in range(ANEW)), Counter[str]())
+    assert calls["eth_call"] == 2 * ANEW + len(kept)
+    for _ in range(UNUSED + 2):
+        place.asked()
+        with place.seen.registry.connection.cached():
+            place.seen.vault.free(place.wallet.address)
+    assert not any(value.news for value in cache._values.values())
+
+
+@pytest.mark.parametrize(("most", "posts"), [(None, 1), (10, 5), (2, 3)])
+def test_a_node_gets_batches_that_it_takes(chain: Any, most: int | None, posts: int) -> None:
+    """One that refuses batches of a size gets a tenth, at last each call alone."""
+    with gateway(chain.connection.name) as proxy:
+        endpoints = Endpoints([proxy.url])
+        endpoints.make_request(RPCEndpoint("eth_chainId"), [])
+        proxy.posts, proxy.most = 0, most
+        found = endpoints.make_batch(MANY)
+        assert [answer["result"] for answer in found if answer] == ["0x0"] * (len(MANY) if most != 2 else 0)
+        assert proxy.posts == posts
+        proxy.posts = 0
+        endpoints.make_batch(MANY)
+        assert proxy.posts == {None: 1, 10: 3, 2: 0}[most]
+
+
+def test_a_quorum_agrees_about_each_call_of_a_batch(place: Place) -> None:
+    """A node that leaves a call out, or lies about one, spoils no other."""
+
+    def lies(method: str, params: list[Any], node: Pass) -> Any:
+        return (
+            "0x1"
+            if params[0] == MANY[3][1][0]
+            else {"error": 1}
+            if params[0] == MANY[4][1][0]
+            else node(method, params)
+        )
+
+    with gateway(place.proxy.node) as first, gateway(place.proxy.node) as second, gateway(place.proxy.node) as third:
+        endpoints = Endpoints([first.url, second.url, third.url], quorum=2)
+        endpoints.make_request(RPCEndpoint("eth_chainId"), [])
+        first.manner = lies
+        assert all(endpoints.make_batch(MANY))
+        second.manner = lies
+        found = endpoints.make_batch(MANY)
+        assert [number for number, answer in enumerate(found) if answer is None or answer.get("result") != "0x0"] == [
+            3,
+            4,
+        ]
