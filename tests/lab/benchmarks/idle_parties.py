@@ -17,7 +17,7 @@ from lab.benchmarks.market_processes import ETHER, Arena, fund, party
 from lab.benchmarks.role_drills import INTERVAL, STEPS, small
 from node_snapshots import order
 from pol.chain.node.connection import Connection
-from pol.roles.party.decisions import Decision, Mode
+from pol.roles.party.decisions import Decision
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import Process
 from pol.roles.process.process_loop import ProcessLoop
@@ -31,7 +31,9 @@ from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 
 DAY = 24 * 3600
-BLOCK, BLOCKS, WARM = 12, 20, 3
+OPEN, MANY = 200, 1000
+"""Tasks at which requests and processor time are measured, and at which decisions are."""
+BLOCK, BLOCKS, WARM = 12, 20, 4
 """Seconds of a block; blocks that are measured, and those before them."""
 OFFER = Offer(STEPS, INTERVAL, draws=1)
 PARTIES: tuple[tuple[str, type[Role], Callable[[Any, bytes], Decision]], ...] = (
@@ -42,24 +44,27 @@ PARTIES: tuple[tuple[str, type[Role], Callable[[Any, bytes], Decision]], ...] = 
 )
 
 
-def idle_figures(tasks: int = 200) -> dict[str, Figure]:
-    """Requests and processor time of a block, the most of any role: half of the tasks take bids, half are trained."""
+def idle_figures() -> dict[str, Figure]:
+    """Requests and processor time of a block, and of decisions: the most of any role."""
     with tempfile.TemporaryDirectory() as folder, anvil_node() as url:
         place = Arena(Connection.to(url), Path(folder))
-        open_tasks(place, tasks)
-        found = [idle(place, url, kind, name, decide) for name, kind, decide in PARTIES]
-    asked, share, decided = (max(column) for column in zip(*found, strict=True))
+        open_tasks(place, OPEN)
+        roles = [(joined(place, url, kind, name), decide) for name, kind, decide in PARTIES]
+        idle = [blocks(place, role, decide, BLOCKS) for role, decide in roles]
+        more_tasks(place, MANY - OPEN)
+        busy = [blocks(place, role, decide, WARM) for role, decide in roles]
+        decided = [decision_seconds(role, decide) for role, decide in roles]
     return {
-        "requests_per_block": Figure(asked, f"of the busiest role, {tasks} open tasks"),
-        "idle_cpu_share": Figure(share, f"of a core, blocks of {BLOCK} s, {tasks} open tasks"),
-        "decide_milliseconds": Figure(decided * 1e3, f"of processor time, a decision about each of {tasks} tasks"),
+        "requests_per_block": Figure(max(asked for asked, _ in idle), f"of the busiest role, {OPEN} open tasks"),
+        "requests_per_block_of_many": Figure(max(asked for asked, _ in busy), f"with {MANY} open tasks"),
+        "idle_cpu_share": Figure(max(share for _, share in idle), f"of a core, blocks of {BLOCK} s, {OPEN} open tasks"),
+        "decide_milliseconds": Figure(max(decided) * 1e3, f"of processor time, once about each of {MANY} tasks"),
     }
 
 
 def open_tasks(place: Arena, tasks: int) -> None:
     """Submit tasks; a stranger wins every second one, and trains."""
     submitter, solver = place.join(Submitter, "submitter"), place.join(Solver, "stranger")
-    fund(place.connection, submitter.wallet)
     captured, long = small(), replace(OFFER, bid_window=30 * DAY, training_window=30 * DAY)
     for number in range(tasks):
         if number % 2:
@@ -71,38 +76,60 @@ def open_tasks(place: Arena, tasks: int) -> None:
         solver.market.registry.award(solver.wallet, task_id)
 
 
-def idle(
-    place: Arena, url: str, kind: type[Role], name: str, decide: Callable[[Any, bytes], Decision]
-) -> tuple[float, float, float]:
-    """Requests of a block, share of a core, and seconds of all decisions at one block, of a party with nothing to do."""
+def more_tasks(place: Arena, tasks: int) -> None:
+    """Submit as many more that take bids, of the same published task."""
+    submitter = place.join(Submitter, "submitter")
+    fund(place.connection, submitter.wallet)
+    submitter.deposit(40 * ETHER)
+    registry = submitter.market.registry
+    terms = registry.terms(bytes(registry.events("TaskSubmitted")[-1]["taskId"]))
+    for _ in range(tasks):
+        registry.submit(submitter.wallet, terms)
+
+
+def joined(place: Arena, url: str, kind: type[Role], name: str) -> Role:
+    """A party with a connection of its own, and no money for new stakes."""
     place.join(kind, name)
     role = party(kind, Connection.to(url), place.deployment, place.store_url, name)
-    process = Process(role, decide, Mode.DEFEND, poll=BLOCK)
+    if kind is not Submitter:
+        role.withdraw()
+    return role
+
+
+def blocks(place: Arena, role: Role, decide: Callable[[Any, bytes], Decision], count: int) -> tuple[float, float]:
+    """Requests of a block, and the share of a core, of a party with nothing to do."""
+    process = Process(role, decide, poll=BLOCK)
     loop = ProcessLoop(process, BLOCK, print, lambda seconds: True)
-    posts, asked, total, spent = requests.Session.post, 0, 0, 0.0
+    posts, asked, spent = requests.Session.post, 0, 0.0
 
     def counted(session: requests.Session, *arguments: Any, **options: Any) -> requests.Response:
         nonlocal asked
         asked += 1
         return posts(session, *arguments, **options)
 
-    requests.Session.post = counted  # type: ignore[method-assign, assignment]
-    try:
-        for number in range(WARM + BLOCKS):
-            order(place.connection, "evm_increaseTime", BLOCK)
-            order(place.connection, "evm_mine")
-            before, began = asked, time.process_time()
+    for number in range(WARM + count):
+        order(place.connection, "evm_increaseTime", BLOCK)
+        order(place.connection, "evm_mine")
+        began = time.process_time()
+        requests.Session.post = counted  # type: ignore[method-assign, assignment]
+        try:
             loop.turn()
-            if number >= WARM:
-                total, spent = total + asked - before, spent + time.process_time() - began
-    finally:
-        requests.Session.post = posts  # type: ignore[method-assign]
+        finally:
+            requests.Session.post = posts  # type: ignore[method-assign]
+        if number < WARM:
+            asked, spent = 0, 0.0
+        else:
+            spent += time.process_time() - began
+    return asked / count, spent / count / BLOCK
+
+
+def decision_seconds(role: Role, decide: Callable[[Any, bytes], Decision]) -> float:
+    """Processor time of a decision about each task, at one block that has been read."""
     with role.connection.cached():
-        known = list(process.tasks())
-        for task_id in known:
+        tasks = list(Process(role, decide).tasks())
+        for task_id in tasks:
             decide(role, task_id)
         began = time.process_time()
-        for task_id in known:
+        for task_id in tasks:
             decide(role, task_id)
-        decided = time.process_time() - began
-    return total / BLOCKS, spent / BLOCKS / BLOCK, decided
+        return time.process_time() - began
