@@ -83,17 +83,21 @@ class DisputeDesk(Announcements):
 
     def disputes(self, task_id: bytes) -> list[int]:
         """Numbers of the disputes for which the task waits, oldest first."""
-        now = self.disputable(task_id)
-        if now.subject is None or not now.open:
+        challenged = self.events(self.EVENTS.challenged, taskId=task_id)
+        now = self.disputable(task_id) if challenged else None
+        if now is None or now.subject is None or not now.open:
             return []
-        challenged = self.events(self.EVENTS.challenged, taskId=task_id, **{self.EVENTS.subject: now.subject})
-        numbers = [int(event[self.EVENTS.number]) for event in challenged]
+        own = [event for event in challenged if event[self.EVENTS.subject] == now.subject]
+        numbers = [int(event[self.EVENTS.number]) for event in own]
         return [number for number in numbers if not self.dispute(number).is_settled]
 
     def settleable(self, task_id: bytes, challenger: ChecksumAddress) -> list[int]:
         """Numbers of a challenger's disputes that can be settled: ended by the game, or moot."""
+        challenged = self.events(self.EVENTS.challenged, taskId=task_id, **{self.EVENTS.challenger: challenger})
+        if not challenged:
+            return []
         now, numbers = self.disputable(task_id), []
-        for event in self.events(self.EVENTS.challenged, taskId=task_id, **{self.EVENTS.challenger: challenger}):
+        for event in challenged:
             dispute = self.dispute(number := int(event[self.EVENTS.number]))
             is_moot = now.fell or dispute.subject != now.subject
             if not dispute.is_settled and (is_moot or dispute.ending is not Ending.NONE):

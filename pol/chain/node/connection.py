@@ -92,8 +92,7 @@ class Connection:
 
     def latest(self) -> BlockData:
         """The latest block."""
-        with operational(f"read the latest block of {self.name}"):
-            return self._cache.once("latest", lambda: self.web3.eth.get_block("latest"))
+        return self.once("latest", lambda: self.web3.eth.get_block("latest"))
 
     def block_number(self) -> int:
         """Number of the latest block."""
