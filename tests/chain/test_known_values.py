@@ -146,3 +146,15 @@ def test_a_quorum_agrees_about_each_call_of_a_batch(place: Place) -> None:
             3,
             4,
         ]
+
+
+def test_a_market_that_is_gone_hides_no_other(place: Place) -> None:
+    """Two markets share a connection, and a reorganization takes the contracts of one away."""
+    task_id, snapshot = place.submit(), order(place.direct, "evm_snapshot")
+    connection = place.seen.registry.connection
+    other = deploy(place.wallet).market(connection)
+    with connection.cached():
+        assert other.seats.seating(task_id) == place.seen.seats.seating(task_id)
+    order(place.direct, "evm_revert", snapshot)
+    assert place.asked(task_id)
+    assert place.asked(task_id)

@@ -19,8 +19,11 @@ EVERYBODY = ((Verifier, "v"), (Solver, "t"), (Whistleblower, "w"), (Whistleblowe
 
 
 @pytest.fixture(autouse=True)
-def kept_values(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each value that a party keeps without asking the node again is asked for all the same, and compared."""
+def kept_values(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each value that a party keeps without asking the node again is asked for all the same, and compared.
+
+    A file whose node `LAGS` gets old answers and old logs, so values differ there.
+    """
     wrong, renew = list[str](), RpcCache._renew
 
     def checked(cache: RpcCache) -> None:
@@ -37,7 +40,7 @@ def kept_values(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(RpcCache, "_renew", checked)
     yield
-    assert not wrong
+    assert getattr(request.module, "LAGS", False) or not wrong
 
 
 @pytest.fixture(scope="module")

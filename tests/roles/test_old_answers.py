@@ -27,6 +27,7 @@ pytestmark = pytest.mark.long
 
 JOINED = ((Verifier, "v"), (Verifier, "y"), (Solver, "t"), (Whistleblower, "w"), (Whistleblower, "x"))
 
+LAGS = True
 TURNS, BLOCKS = 12, 40
 """Of a process behind such a node, and how old its answers may be."""
 

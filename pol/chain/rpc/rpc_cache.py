@@ -159,7 +159,12 @@ class RpcCache:
             if value.needs is None or self._blocks - value.used > UNUSED:
                 del self._values[key]
                 continue
-            told = value.news() if value.news is not None else 0
+            try:
+                told = value.news() if value.news is not None else 0
+            except OperationalError:
+                # Nothing is known then. Who reads next meets the trouble, or is of another market than that.
+                self._values = {key: value for key, value in self._values.items() if value.block == self._block}
+                return
             if value.news is not None and told == value.told and (hash(key) + self._blocks) % ANEW:
                 value.block = self._block
             else:
