@@ -33,11 +33,11 @@ from pol.graph.capture import Capture, capture
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
 from pol.roles.party.decisions import Action, Wait
 from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, LoggedDecision
 from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
-from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.verification.profile.profile_document import Profile
 from pol.verification.verdict.verdict import Verdict
@@ -92,12 +92,10 @@ class Town:
         """Where the store has an object."""
         return self.folder / digest[:2] / digest
 
-    def join(self, kind: type[R], name: str, policy: Policy = PUBLIC_CHAIN, evidence: Path | None = None) -> R:
+    def join(self, kind: type[R], name: str, policy: Policy = PUBLIC_CHAIN, data: Path | None = None) -> R:
         """A party; who is new brings money, and a ticket if it may be drawn for a duty."""
         connection = Connection(self.connection.web3, self.connection.name)
-        role = kind(
-            connection, self.deployment, keccak256(name.encode()), self.store_url, policy=policy, evidence=evidence
-        )
+        role = kind(connection, self.deployment, keccak256(name.encode()), self.store_url, policy=policy, data=data)
         if not role.wallet.balance():
             fund(connection, role.wallet.address)
             role.deposit(BROUGHT)

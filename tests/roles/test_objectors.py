@@ -153,11 +153,11 @@ def test_a_look_is_a_decision_of_its_own_and_the_oddest_comes_first(town: Town) 
 
 def test_a_screen_keeps_no_evidence_and_a_look_does(town: Town, tmp_path: Path) -> None:
     task_id = jumped(town, EXACT)
-    seer = town.join(Whistleblower, "w", evidence=tmp_path)
+    seer = town.join(Whistleblower, "w", data=tmp_path)
     states = {entry.object for entry in seer.proof(task_id).checkpoints}
 
     def kept() -> set[str]:
-        return {path.name for path in tmp_path.glob("??/*")} & states
+        return {path.name for path in (tmp_path / "evidence").glob("??/*")} & states
 
     with seer.about(task_id):
         assert seer.suspects(task_id)

@@ -32,7 +32,8 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
-from pol.training.storage.kept_store import KeptStore
+from pol.roles.party.kept_store import KeptStore
+from pol.training.storage.party_database import PartyDatabase
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 
 pytestmark = pytest.mark.long
@@ -47,13 +48,13 @@ def vanish(town: Town) -> None:
 
 
 def test_a_verifier_discloses_a_planted_error(proven: bytes, town: Town, tmp_path: Path) -> None:
-    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
+    verifier = town.join(Verifier, "v", data=tmp_path / "v")
     seated_with_duty(verifier, proven, forced=True)
     verifier.verify(proven)
     vanish(town)
     with pytest.raises(OperationalError):
         disclosed(town.join(Verifier, "v"), proven)  # without its folder
-    again = town.join(Verifier, "v", evidence=tmp_path / "v")
+    again = town.join(Verifier, "v", data=tmp_path / "v")
     assert again.disclose(proven)
     settle(again, proven)
     assert again.market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
@@ -62,15 +63,15 @@ def test_a_verifier_discloses_a_planted_error(proven: bytes, town: Town, tmp_pat
 
 @pytest.mark.parametrize("kind", [ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE])
 def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_path: Path, kind: ClaimChargeKind) -> None:
-    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(SumSeer, "w", evidence=tmp_path / "w")
+    verifier, seer = town.join(Verifier, "v", data=tmp_path / "v"), town.join(SumSeer, "w", data=tmp_path / "w")
     verified(verifier, proven)
     assert seer.check(proven) == []
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
     finding = FalseClaim(ClaimCharge(0, kind, 1), claim)
     vanish(town)
-    seer = town.join(SumSeer, "w", evidence=tmp_path / "w")
+    seer = town.join(SumSeer, "w", data=tmp_path / "w")
     dispute = seer.challenge(proven, finding)
-    again = town.join(Verifier, "v", evidence=tmp_path / "v")
+    again = town.join(Verifier, "v", data=tmp_path / "v")
     sides = (again.sessions(proven)[0], seer.session(proven, dispute))
     assert fought(seer.market.game, dispute, *sides) is Side.ASSERTER
     settle(again, proven)
@@ -80,17 +81,17 @@ def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_pat
 def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> None:
     """Both execute the segments of a profile from the task's files alone."""
     verifier, watcher = (
-        town.join(Verifier, "v", evidence=tmp_path / "v"),
-        town.join(Whistleblower, "w", evidence=tmp_path / "w"),
+        town.join(Verifier, "v", data=tmp_path / "v"),
+        town.join(Whistleblower, "w", data=tmp_path / "w"),
     )
     task_id, _ = submitted(town)
     seated(verifier, task_id)
     claim = verifier.profile(task_id).claim
     assert watcher.check_profile(task_id) == []
     vanish(town)
-    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
+    watcher = town.join(Whistleblower, "w", data=tmp_path / "w")
     assert watcher.check_profile(task_id) == []
-    again = town.join(Verifier, "v", evidence=tmp_path / "v")
+    again = town.join(Verifier, "v", data=tmp_path / "v")
     assert again.measure(task_id).claim == claim
     charge = ProfileCharge(ProfileChargeKind.REFERENCE, 0, Component.PARAMETER)
     assert again.profile_evidence(task_id).program(charge) == watcher.profile_evidence(task_id).program(charge)
@@ -102,12 +103,12 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Evidence that can't be kept: no seat, no challenge; what is at stake already goes on, a verdict too."""
-    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(SumSeer, "w", evidence=tmp_path / "w")
+    verifier, seer = town.join(Verifier, "v", data=tmp_path / "v"), town.join(SumSeer, "w", data=tmp_path / "w")
     verified(verifier, proven)
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
     dispute = seer.challenge(proven, FalseClaim(ClaimCharge(0, ClaimChargeKind.DISTANCE, 1), claim))
     shutil.rmtree(tmp_path / "v")
-    full = town.join(Verifier, "v", evidence=tmp_path / "v")
+    full = town.join(Verifier, "v", data=tmp_path / "v")
     fill_disk(full.store, monkeypatch)
     sides = (full.sessions(proven)[0], seer.session(proven, dispute))
     assert fought(seer.market.game, dispute, *sides) is Side.ASSERTER
@@ -119,12 +120,12 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     assert "No space left on device" in caplog.text
     monkeypatch.undo()
     full.require_kept()
-    assert any((tmp_path / "v").glob("??/*"))
+    assert any((tmp_path / "v" / "evidence").glob("??/*"))
 
 
 def test_a_seat_is_claimed_without_the_states_once_one_is_demanded(proven: bytes, town: Town, tmp_path: Path) -> None:
     """Left to others it would be an accomplice's; a solver that is gone answers no demand."""
-    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
+    verifier = town.join(Verifier, "v", data=tmp_path / "v")
     verifier.task(proven)
     checkpoints = verifier.proof(proven).checkpoints
     for entry in checkpoints[1:]:
@@ -137,7 +138,7 @@ def test_a_seat_is_claimed_without_the_states_once_one_is_demanded(proven: bytes
     locked = verifier.market.vault.balances(verifier.wallet.address).locked
     decision.act()
     # One: a solver that answers leaf by leaf and keeps the states to itself empties nobody's vault.
-    for party in (verifier, town.join(Verifier, "v", evidence=tmp_path / "v")):
+    for party in (verifier, town.join(Verifier, "v", data=tmp_path / "v")):
         assert acts(next_of_verifier(party, proven)).verb == "claim the seat"
     (demand,) = verifier.market.demands.demands(proven)
     assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond
@@ -153,10 +154,10 @@ def test_a_seat_is_claimed_without_the_states_once_one_is_demanded(proven: bytes
 def test_a_damaged_copy_is_fetched_again_and_old_ones_go(tmp_path: Path) -> None:
     source = tmp_path / "store"
     source.mkdir()
-    store = KeptStore(f"file://{source}", tmp_path / "own")
+    store = KeptStore(f"file://{source}", PartyDatabase(tmp_path / "own"))
     digest = store.put(b"a state")
     assert store.get(digest) == b"a state"
-    copy = tmp_path / "own" / digest[:2] / digest
+    copy = tmp_path / "own" / "evidence" / digest[:2] / digest
     copy.write_bytes(b"half a st")
     assert store.get(digest) == b"a state"
     assert copy.read_bytes() == b"a state"
@@ -172,14 +173,14 @@ def test_a_damaged_copy_is_fetched_again_and_old_ones_go(tmp_path: Path) -> None
 def test_evidence_is_kept_until_its_task_is_closed(tmp_path: Path) -> None:
     """A party that runs for years holds the states of its open tasks, not of all that it has ever seen."""
     (tmp_path / "store").mkdir()
-    store = KeptStore(f"file://{tmp_path / 'store'}", tmp_path / "own")
+    store = KeptStore(f"file://{tmp_path / 'store'}", PartyDatabase(tmp_path / "own"))
     both, first, second, none = (store.put(data) for data in (b"data", b"one", b"two", b"of no task"))
     for task, digest in (("1", first), ("2", second)):
         with store.about(task):
             store.get(both)
             store.get(digest)
     store.get(none)
-    again = KeptStore(f"file://{tmp_path / 'store'}", tmp_path / "own")
+    again = KeptStore(f"file://{tmp_path / 'store'}", PartyDatabase(tmp_path / "own"))
     assert again.release("1") == 1
     shutil.rmtree(tmp_path / "store")
     for kept in (both, second, none):
@@ -193,5 +194,5 @@ def test_evidence_is_kept_until_its_task_is_closed(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_said_before_anything_is_staked(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OperationalError, match="can't keep evidence in"):
-        KeptStore(f"file://{tmp_path}", tmp_path / "file" / "evidence")
+    with pytest.raises(OperationalError, match=r"can't keep a party's state in .*another --data folder"):
+        PartyDatabase(tmp_path / "file" / "party")

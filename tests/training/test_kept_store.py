@@ -1,16 +1,15 @@
 """Evidence on a disk that is full: told, about the task that it concerns, and never lost for another one."""
 
-import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pol.errors import OperationalError
-from pol.training.storage import kept_store
-from pol.training.storage.kept_store import KeptStore
+from pol.roles.party import kept_store
+from pol.roles.party.kept_store import KeptStore
+from pol.training.storage.party_database import PartyDatabase
 
 pytestmark = pytest.mark.rules
 
@@ -25,7 +24,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(source: Path, tmp_path: Path) -> KeptStore:
-    return KeptStore(f"file://{source}", tmp_path / "own")
+    return KeptStore(f"file://{source}", PartyDatabase(tmp_path / "own"))
 
 
 def limited(store: KeptStore) -> Callable[[bytes], str]:
@@ -108,35 +107,20 @@ def test_what_is_read_for_two_tasks_stays_though_the_second_could_not_be_noted(
     shared = store.put(SMALL)
     with store.about("hostile"):
         store.get(shared)
-    opened = Path.open
-
-    def full(path: Path, mode: str = "r", *arguments: Any, **named: Any) -> Any:
-        if path.parent.name == "scopes" and "a" in mode:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return opened(path, mode, *arguments, **named)
-
-    with store.about("honest"), monkeypatch.context() as patched:
-        patched.setattr(Path, "open", full)
+    with store.about("honest"):
+        store.database.rows("PRAGMA query_only=1")
         store.get(shared)
-        with pytest.raises(OperationalError, match="note"):
+        with pytest.raises(OperationalError, match=r"party\.sqlite \(attempt to write a readonly database\)"):
             store.require_kept()
+        store.database.rows("PRAGMA query_only=0")
     if anew:
         with store.about("honest"):
             store.require_kept()
-        store = KeptStore(f"file://{source}", tmp_path / "own")
+        store = KeptStore(f"file://{source}", PartyDatabase(tmp_path / "own"))
     store.release("hostile")
     shutil.rmtree(source)
     assert store.get(shared) == SMALL
     assert store.release("honest") == 1
-
-
-def test_half_a_note_spoils_no_other(store: KeptStore, source: Path, tmp_path: Path) -> None:
-    digest = store.put(SMALL)
-    (tmp_path / "own" / "scopes").mkdir()
-    (tmp_path / "own" / "scopes" / "1").write_text("ab12")
-    with store.about("1"):
-        store.get(digest)
-    assert KeptStore(f"file://{source}", tmp_path / "own").release("1") == 1
 
 
 def test_pieces_are_kept_as_they_are_read(
@@ -155,7 +139,7 @@ def test_pieces_are_kept_as_they_are_read(
         shutil.rmtree(source)
         assert [b"".join(store.pieces(each)) for each in (digest, lost)] == [LARGE, SMALL]
     assert store.release("task") == 2
-    assert not list((tmp_path / "own").glob("??/*"))
+    assert not list((tmp_path / "own" / "evidence").glob("??/*"))
 
 
 def no_room(*_: object, **__: object) -> None:

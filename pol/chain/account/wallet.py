@@ -7,10 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import click
 from eth_abi.abi import decode
 from eth_typing import ChecksumAddress
 from eth_utils.abi import function_abi_to_4byte_selector, get_abi_input_types
@@ -93,8 +91,7 @@ class Wallet:
         Raises:
             OperationalError: another process is within it with this key, or the user's folder can't be written.
         """
-        folder = Path(click.get_app_dir("pol")) / "sent"
-        journal = CommandJournal.of(self.connection, self.address, folder, self.tell)
+        journal = CommandJournal.of(self.connection, self.address, tell=self.tell)
         try:
             if begun := ", ".join(intent.name for intent in journal.intents(IntentState.OPEN)):
                 self.tell(f"an earlier command was ended before it told what became of {begun}: not made a second time")
