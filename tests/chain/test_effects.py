@@ -18,7 +18,7 @@ from anvil_node import anvil_node
 from misbehaving_nodes import Pass, Raw, gateway
 from pol.chain.account.gas_fees import GWEI
 from pol.chain.account.outbox import STRANGER
-from pol.chain.account.outbox_journal import IntentState, KeptJournal, OutgoingCall
+from pol.chain.account.outbox_journal import IntentState, OutboxJournal, OutgoingCall
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
@@ -106,9 +106,9 @@ def reorganize(node: LaggingPool, wallet: Wallet, depth: int) -> None:
         node.order("anvil_reorg", depth, [])
 
 
-def kept(wallet: Wallet, folder: Path) -> KeptJournal:
+def kept(wallet: Wallet, folder: Path) -> OutboxJournal:
     """The journal of a process with this folder."""
-    return KeptJournal.of(wallet.connection, wallet.address, PartyDatabase(folder))
+    return OutboxJournal.of(wallet.connection, wallet.address, PartyDatabase(folder))
 
 
 def kill() -> None:
@@ -119,7 +119,7 @@ def play(block: float, late: float, faults: tuple[str, ...], folder: Path) -> tu
     """Calls and transactions after one call through these faults; a killed process is followed by another one."""
     with lagging(block, late, faults) as node:
         for process in range(3):
-            journal = KeptJournal(PartyDatabase(folder), "account")
+            journal = OutboxJournal(PartyDatabase(folder), "account")
             wallet = node.wallet(journal=journal)
             node.steps = []
             if process == 0:
@@ -138,7 +138,7 @@ def play(block: float, late: float, faults: tuple[str, ...], folder: Path) -> tu
                 journal.close()
         node.wait(20)
         node.steps = []
-        wallet.keep(KeptJournal(PartyDatabase(folder), "account"), node.told.append)
+        wallet.keep(OutboxJournal(PartyDatabase(folder), "account"), node.told.append)
         wallet.outbox.resume()  # what a reorganization took after it was done
         return node.counted(), node.nonce(wallet)
 
@@ -191,7 +191,7 @@ def test_a_strangers_transaction_has_to_be_deep() -> None:
 def test_killed_around_a_broadcast(moment: str, then: str, tmp_path: Path) -> None:
     """The effect happens once, also if the next process doesn't look, or finds no journal."""
     with pool() as node:
-        journal, send = KeptJournal(PartyDatabase(tmp_path / "data"), "account"), node.eth.send_raw_transaction
+        journal, send = OutboxJournal(PartyDatabase(tmp_path / "data"), "account"), node.eth.send_raw_transaction
         first = node.wallet(journal=journal)
 
         def dies(raw: HexBytes) -> None:
@@ -205,7 +205,7 @@ def test_killed_around_a_broadcast(moment: str, then: str, tmp_path: Path) -> No
                 count(first)
         journal.close()
         folder = tmp_path / ("lost" if then == "journal lost" else "data")
-        again = node.wallet(journal=KeptJournal(PartyDatabase(folder), "account"))
+        again = node.wallet(journal=OutboxJournal(PartyDatabase(folder), "account"))
         if then == "careless":
             count(again)
         else:

@@ -23,7 +23,7 @@ from lab.benchmarks.role_drills import OFFER, again, small
 from misbehaving_nodes import Gateway, Manner, Pass, gateway, honest
 from node_snapshots import order, unchanged
 from pol.chain.account.gas_fees import InclusionPolicy
-from pol.chain.account.outbox_journal import KeptJournal
+from pol.chain.account.outbox_journal import OutboxJournal
 from pol.chain.account.wallet import Wallet
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
@@ -278,7 +278,7 @@ def test_a_disk_that_is_full(scene: Scene, tmp_path: Path) -> None:
     role: Role = running.process.role
     database = PartyDatabase(tmp_path)
     role.wallet.keep(
-        KeptJournal.of(role.connection, role.wallet.address, database, scene.told.append), scene.told.append
+        OutboxJournal.of(role.connection, role.wallet.address, database, scene.told.append), scene.told.append
     )
     log = DecisionLog(database, scene.told.append)
 

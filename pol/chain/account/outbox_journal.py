@@ -18,7 +18,7 @@ import click
 from pol.chain.account.key_turn import KeyTurn
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError
-from pol.training.storage.party_database import PartyDatabase
+from pol.training.storage.party_database import PartyDatabase, Statement
 
 LOG = logging.getLogger(__name__)
 KEPT = 128
@@ -76,84 +76,40 @@ class OutgoingCall:
         return (self.to, self.value, self.data) == (intent.to, intent.value, intent.data)
 
 
-class MemoryJournal:
-    """Intents of one key on one chain, with their attempts; ends with the process. Keeps ``kept`` closed intents."""
+class OutboxJournal:
+    """Intents of one key on one chain, with their attempts, in memory and in the table ``outbox`` of a database.
+
+    Only one process at a time uses a database; without one all ends with the process. When a write fails (disk full,
+    folder deleted), ``tell`` gets a message and the journal goes on in memory until one succeeds: a missed move loses a
+    game, a lost journal does not.
+
+    Args:
+        account: the key and the chain; rows of others are left alone.
+        kept: how many closed intents are kept; a reorganization may reopen one of them.
+
+    Raises:
+        OperationalError: another process uses the database, or as `PartyDatabase`.
+    """
 
     turn: KeyTurn | None = None
     """Shared with other journals of the key."""
 
-    def __init__(self, kept: int = 0) -> None:
-        self.kept = kept
+    def __init__(
+        self,
+        database: PartyDatabase | None = None,
+        account: str = "",
+        kept: int | None = None,
+        tell: Callable[[str], None] = LOG.error,
+    ) -> None:
+        self._database, self._account, self._tell = database, account, tell
+        self.kept = kept if kept is not None else KEPT if database else 0
         self._intents: dict[int, Intent] = {}
         self._attempts: dict[int, list[Attempt]] = {}
         self._last = 0
-
-    def begin(self, intent: Intent, attempt: Attempt) -> Intent:
-        """Write an intent and its first attempt; returns the intent with its id."""
-        self._last += 1
-        intent = replace(intent, id=self._last)
-        self._intents[intent.id] = intent
-        self._attempts[intent.id] = [attempt]
-        self._changed(intent.id)
-        return intent
-
-    def add(self, intent: Intent, attempt: Attempt) -> None:
-        """Write one more attempt."""
-        self._attempts[intent.id].append(attempt)
-        self._changed(intent.id)
-
-    def mark(self, intent: Intent, state: IntentState) -> None:
-        """Write what became of an intent, or open it again."""
-        self._intents[intent.id] = replace(intent, state=state)
-        closed = [i.id for i in self._intents.values() if i.state != IntentState.OPEN]
-        forgotten = closed[: max(0, len(closed) - self.kept)]
-        for old in forgotten:
-            del self._intents[old], self._attempts[old]
-        self._changed(intent.id, *forgotten)
-
-    def intents(self, state: IntentState) -> list[Intent]:
-        """Intents in a state, lowest nonce first."""
-        return sorted((i for i in self._intents.values() if i.state == state), key=lambda i: i.nonce)
-
-    def attempts(self, intent: Intent) -> list[Attempt]:
-        """The attempts of an intent, oldest first."""
-        return list(self._attempts[intent.id])
-
-    def _changed(self, *ids: int) -> None:
-        """Intents have changed, or were forgotten."""
-
-
-class KeptJournal(MemoryJournal):
-    """A journal in the table ``outbox`` of a party's database, for one process at a time.
-
-    When a write fails (disk full, folder deleted), ``tell`` gets a message and the journal goes on in memory until one
-    succeeds: a missed move loses a game, a lost journal does not.
-
-    Raises:
-        OperationalError: another process uses it, or as `PartyDatabase`.
-    """
-
-    def __init__(
-        self, database: PartyDatabase, account: str, kept: int = KEPT, tell: Callable[[str], None] = LOG.error
-    ) -> None:
-        super().__init__(kept)
-        self._database, self._account, self._tell = database, account, tell
         self._behind = set[int]()
         """Intents whose last change isn't on the disk."""
-        database.claim()
-        database.create(_TABLE)
-        found = database.rows("SELECT id, intent, attempts FROM outbox WHERE account = ? ORDER BY id", account)
-        try:
-            for self._last, intent, attempts in found:
-                nonce, name, to, value, data, gas, state = json.loads(intent)
-                told = Intent(self._last, nonce, name, to, value, bytes.fromhex(data), gas, IntentState(state))
-                self._intents[self._last] = told
-                self._attempts[self._last] = [
-                    Attempt(bytes.fromhex(digest), most, tip, bytes.fromhex(raw), cancels)
-                    for digest, most, tip, raw, cancels in json.loads(attempts)
-                ]
-        except (ValueError, TypeError) as error:
-            raise database.damaged(error) from error
+        if database is not None:
+            self._load(database)
 
     @classmethod
     def of(
@@ -163,7 +119,7 @@ class KeptJournal(MemoryJournal):
         database: PartyDatabase | None = None,
         tell: Callable[[str], None] = LOG.error,
     ) -> Self:
-        """The journal of a key on a chain; without a database in one of the user's folder, which its commands share.
+        """The journal of a key on a chain: in this database, or in the one that the user's commands with the key share.
 
         Raises:
             OperationalError: another process uses it, its folder can't be used, or the node fails.
@@ -175,36 +131,84 @@ class KeptJournal(MemoryJournal):
         journal.turn = KeyTurn(name, for_command=cls is CommandJournal)
         return journal
 
+    def begin(self, intent: Intent, attempt: Attempt) -> Intent:
+        """Write an intent and its first attempt; returns the intent with its id."""
+        self._last += 1
+        intent = replace(intent, id=self._last)
+        self._intents[intent.id], self._attempts[intent.id] = intent, [attempt]
+        self._write(intent.id)
+        return intent
+
+    def add(self, intent: Intent, attempt: Attempt) -> None:
+        """Write one more attempt."""
+        self._attempts[intent.id].append(attempt)
+        self._write(intent.id)
+
+    def mark(self, intent: Intent, state: IntentState) -> None:
+        """Write an intent's outcome, or open it again."""
+        self._intents[intent.id] = replace(intent, state=state)
+        closed = [i.id for i in self._intents.values() if i.state != IntentState.OPEN]
+        forgotten = closed[: max(0, len(closed) - self.kept)]
+        for old in forgotten:
+            del self._intents[old], self._attempts[old]
+        self._write(intent.id, *forgotten)
+
+    def intents(self, state: IntentState) -> list[Intent]:
+        """Intents in a state, lowest nonce first."""
+        return sorted((i for i in self._intents.values() if i.state == state), key=lambda i: i.nonce)
+
+    def attempts(self, intent: Intent) -> list[Attempt]:
+        """The attempts of an intent, oldest first."""
+        return list(self._attempts[intent.id])
+
     def close(self) -> None:
         """Close the database for another process."""
         if self.turn is not None:
             self.turn.end(None)
-        self._database.close()
+        if self._database is not None:
+            self._database.close()
 
-    def _changed(self, *ids: int) -> None:
-        were_behind, self._behind = bool(self._behind), self._behind.union(ids)
-        gone = self._behind - self._intents.keys()
+    def _load(self, database: PartyDatabase) -> None:
+        database.claim()
+        database.create(_TABLE)
+        found = database.rows("SELECT id, intent, attempts FROM outbox WHERE account = ? ORDER BY id", self._account)
         try:
-            self._database.write(
-                *(("DELETE FROM outbox WHERE account = ? AND id = ?", (self._account, each)) for each in gone),
-                *(
-                    ("INSERT OR REPLACE INTO outbox VALUES (?, ?, ?, ?)", self._row(each))
-                    for each in self._behind - gone
-                ),
-            )
+            for self._last, intent, attempts in found:
+                nonce, name, to, value, data, gas, state = json.loads(intent)
+                told = Intent(self._last, nonce, name, to, value, bytes.fromhex(data), gas, IntentState(state))
+                self._intents[self._last] = told
+                self._attempts[self._last] = [
+                    Attempt(bytes.fromhex(digest), most, tip, bytes.fromhex(raw), cancels)
+                    for digest, most, tip, raw, cancels in json.loads(attempts)
+                ]
+            if not all(self._attempts.values()):
+                raise ValueError("an intent has no attempt")
+        except (ValueError, TypeError) as error:
+            raise database.damaged(error) from error
+
+    def _write(self, *ids: int) -> None:
+        """Write what has become of intents: in one transaction, with what the disk has refused before."""
+        if self._database is None:
+            return
+        is_told, self._behind = bool(self._behind), self._behind.union(ids)
+        statements = list[Statement]()
+        for number in self._behind:
+            statements.append(("DELETE FROM outbox WHERE account = ? AND id = ?", (self._account, number)))
+            if number in self._intents:
+                _, *intent = astuple(self._intents[number])
+                attempts = [astuple(attempt) for attempt in self._attempts[number]]
+                # As text: SQLite's integers have 64 bits, an amount of wei has more.
+                told = (json.dumps(each, default=bytes.hex) for each in (intent, attempts))
+                statements.append(("INSERT INTO outbox VALUES (?, ?, ?, ?)", (self._account, number, *told)))
+        try:
+            self._database.write(*statements)
             self._behind = set()
         except OperationalError as error:
-            if not were_behind:
+            if not is_told:
                 self._tell(f"{error}; until then transactions go on without a journal")
 
-    def _row(self, number: int) -> tuple[str, int, str, str]:
-        _, *intent = astuple(self._intents[number])
-        attempts = [astuple(attempt) for attempt in self._attempts[number]]
-        # As text: SQLite's integers have 64 bits, an amount of wei has more.
-        return self._account, number, json.dumps(intent, default=bytes.hex), json.dumps(attempts, default=bytes.hex)
 
-
-class CommandJournal(KeptJournal):
+class CommandJournal(OutboxJournal):
     """The journal of commands: a done intent stays open in the file until its command has told so (`acknowledge`).
 
     The next command takes an open intent for its own if the call is the same: it was killed, and is started again.
@@ -215,7 +219,7 @@ class CommandJournal(KeptJournal):
         super().__init__(database, account, 0, tell)
 
     def mark(self, intent: Intent, state: IntentState) -> None:
-        """See MemoryJournal."""
+        """See OutboxJournal."""
         if state is IntentState.DONE:
             self._done.append(intent.id)
         super().mark(intent, state)
@@ -223,7 +227,7 @@ class CommandJournal(KeptJournal):
     def acknowledge(self) -> None:
         """The command has told what it did: forget it."""
         done, self._done = self._done, []
-        self._changed(*done)
+        self._write(*done)
 
-    def _changed(self, *ids: int) -> None:
-        super()._changed(*(each for each in ids if each not in self._done))
+    def _write(self, *ids: int) -> None:
+        super()._write(*(each for each in ids if each not in self._done))

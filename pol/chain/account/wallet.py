@@ -20,7 +20,7 @@ from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.account.gas_fees import DATA_FEE_ROOM, Budget, FeePolicy, Fees, InclusionPolicy, data_fee
 from pol.chain.account.outbox import TRANSFER_GAS, Outbox
-from pol.chain.account.outbox_journal import CommandJournal, IntentState, MemoryJournal, OutgoingCall
+from pol.chain.account.outbox_journal import CommandJournal, IntentState, OutboxJournal, OutgoingCall
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.artifacts import artifact, contracts
@@ -47,7 +47,7 @@ class Wallet:
     signer: Signer
     gas_paid: int = 0
     receipts: list[TxReceipt] = field(default_factory=list)
-    journal: MemoryJournal = field(default_factory=MemoryJournal)
+    journal: OutboxJournal = field(default_factory=OutboxJournal)
     policy: FeePolicy = field(default_factory=FeePolicy)
     patience: InclusionPolicy = field(default_factory=InclusionPolicy)
     clock: Callable[[], float] = time.monotonic
@@ -77,7 +77,7 @@ class Wallet:
         """The wallet of a 32-byte private key; ``settings`` are further fields: journal, policy, patience."""
         return cls(connection, LocalSigner(key), **settings)
 
-    def keep(self, journal: MemoryJournal, tell: Callable[[str], None]) -> None:
+    def keep(self, journal: OutboxJournal, tell: Callable[[str], None]) -> None:
         """Use a journal that outlives the process from now on."""
         self.journal, self.tell = journal, tell
         self.__post_init__()

@@ -117,7 +117,7 @@ def run(
     Modes: watch sends nothing; defend also protects its money at stake; resolve also makes public calls; propose also
     puts up new stakes.
     """
-    from pol.chain.account.outbox_journal import KeptJournal
+    from pol.chain.account.outbox_journal import OutboxJournal
     from pol.cli.market.health_server import HealthMetrics, serve_health
     from pol.cli.market.party_gauges import PartyGauges
     from pol.roles.process.decision_log import DecisionLog
@@ -134,7 +134,7 @@ def run(
     log = DecisionLog(database, show.trouble)
     gauges = PartyGauges(HealthMetrics(kind, market.connection), role)
     role.wallet.keep(
-        KeptJournal.of(market.connection, role.wallet.address, database, show.trouble), gauges.heard(show.trouble)
+        OutboxJournal.of(market.connection, role.wallet.address, database, show.trouble), gauges.heard(show.trouble)
     )
 
     def note(taken: LoggedDecision) -> None:

@@ -63,8 +63,8 @@ class PartyDatabase:
         """
         if self._claim >= 0:
             return
-        self._claim = os.open(self.folder, os.O_RDONLY)
         try:
+            self._claim = os.open(self.folder, os.O_RDONLY)
             flock(self._claim, LOCK_EX | LOCK_NB)
         except BlockingIOError as error:
             self._release()
