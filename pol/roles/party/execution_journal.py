@@ -28,20 +28,19 @@ SPARE = 1 << 28
 """Bytes of the disk that no state takes: whoever disputes many segments mustn't fill it."""
 LOG = logging.getLogger(__name__)
 _STATE = re.compile(r"state\.(\d{1,20})")
-_TABLE = """executions (
-    task BLOB, segment INTEGER, start BLOB, what TEXT, step INTEGER, roots BLOB, checksum INTEGER,
+_TABLE = """executions (task BLOB, segment INTEGER, start BLOB, what TEXT, step INTEGER, roots BLOB, checksum INTEGER,
     PRIMARY KEY (task, segment, start, what, step)) WITHOUT ROWID"""
-_STATES, _OUTPUTS = "states", "outputs"
+_FIND = """SELECT step, roots, checksum FROM executions
+    WHERE (task, segment, start, what) = (?, ?, ?, ?) AND step BETWEEN ? AND ?"""
+STATES, OUTPUTS = "states", "outputs"
 
 
 class ExecutionJournal:
     """The journal of one segment's execution from ``start``, the root of a state: another solver may begin elsewhere.
 
-    It is a `pol.dispute.play.segment_states.Journal`.
-
-    The table ``executions`` has the root of each state, written as it is hashed, and the roots of outputs of steps,
-    each row with a checksum. A held state is one file, written whole or not at all, and checked against its root by
-    the reader.
+    It is a `pol.dispute.play.segment_states.Journal`. The table ``executions`` has the root of each state, written as
+    it is hashed, and the roots of outputs of steps. A held state is one file, written whole or not at all, and checked
+    against its root by the reader.
     """
 
     def __init__(self, database: PartyDatabase, task_id: bytes, segment: int, start: bytes) -> None:
@@ -51,39 +50,36 @@ class ExecutionJournal:
             database.create(_TABLE)
 
     def roots(self) -> Mapping[int, bytes]:
-        """The noted roots, by step; one that the disk has changed is passed over."""
-        return self._noted(_STATES)
+        """The noted roots, by step."""
+        return self._noted(STATES, 0, 1 << 62)
 
     def note(self, step: int, root: bytes) -> None:
         """Note the root of the state before ``step``."""
-        self._note(_STATES, step, root)
+        self._note(STATES, step, root)
 
     def row(self, step: int) -> list[bytes] | None:
-        """The noted roots of the outputs of ``step``; None if there are none, or the disk has changed them."""
-        joined = self._noted(_OUTPUTS, step).get(step)
+        """The noted roots of the outputs of ``step``; None if there are none."""
+        joined = self._noted(OUTPUTS, step, step).get(step)
         return None if joined is None else [joined[at : at + HASH] for at in range(0, len(joined), HASH)]
 
     def note_row(self, step: int, roots: Sequence[bytes]) -> None:
         """Note the roots of the outputs of ``step``."""
-        self._note(_OUTPUTS, step, b"".join(roots))
+        self._note(OUTPUTS, step, b"".join(roots))
 
-    def _noted(self, what: str, step: int | None = None) -> dict[int, bytes]:
-        found: list[tuple[int, bytes, int]] = []
+    def _noted(self, what: str, first: int, last: int) -> dict[int, bytes]:
+        found = list[tuple[int, bytes, int]]()
         with _unless_the_disk_fails():
-            found += self._database.rows(
-                "SELECT step, roots, checksum FROM executions WHERE (task, segment, start, what) = (?1, ?2, ?3, ?4) "
-                "AND (?5 IS NULL OR step = ?5)",
-                *self._about,
-                what,
-                step,
-            )
-        return {at: roots for at, roots, checksum in found if checksum == _checksum(*self._about, what, at, roots)}
+            found += self._database.rows(_FIND, *self._about, what, first, last)
+        return {step: roots for step, roots, checksum in found if checksum == self._checksum(what, step, roots)}
 
     def _note(self, what: str, step: int, roots: bytes) -> None:
-        row = (*self._about, what, step, roots)
-        statement = "INSERT OR REPLACE INTO executions VALUES (?, ?, ?, ?, ?, ?, ?)"
+        row = (*self._about, what, step, roots, self._checksum(what, step, roots))
         with _unless_the_disk_fails():
-            self._database.write((statement, (*row, _checksum(*row))), flush=False)
+            self._database.write(("INSERT OR REPLACE INTO executions VALUES (?, ?, ?, ?, ?, ?, ?)", row), flush=False)
+
+    def _checksum(self, *row: object) -> int:
+        """A bit that the disk has changed would lose a dispute, and SQLite doesn't notice it."""
+        return zlib.crc32(repr((self._about, row)).encode())
 
     def held(self) -> Collection[int]:
         """The steps whose states are held."""
@@ -127,11 +123,6 @@ def forget_executions(database: PartyDatabase, task_id: bytes) -> None:
         database.create(_TABLE)
         database.write(("DELETE FROM executions WHERE task = ?", (task_id,)), flush=False)
     shutil.rmtree(database.folder / FOLDER / task_id.hex(), ignore_errors=True)
-
-
-def _checksum(*row: object) -> int:
-    """A bit that the disk has changed would lose a dispute; SQLite doesn't notice it."""
-    return zlib.crc32(repr(row).encode())
 
 
 @contextmanager

@@ -25,9 +25,7 @@ HELD = 1 << 30
 LOG = logging.getLogger(__name__)
 _TABLE = "evidence (scope TEXT, digest TEXT, PRIMARY KEY (scope, digest)) WITHOUT ROWID"
 _NOTE = "INSERT OR IGNORE INTO evidence VALUES (?, ?)"
-_OF_NO_OTHER = """SELECT digest FROM evidence WHERE scope = ?1 AND digest NOT IN (
-    SELECT one.digest FROM evidence AS one JOIN evidence AS other USING (digest)
-    WHERE one.scope = ?1 AND other.scope != ?1)"""
+_OF_NO_OTHER = "SELECT digest FROM evidence GROUP BY digest HAVING min(scope) = ?1 AND max(scope) = ?1"
 
 
 class KeptStore(Store):

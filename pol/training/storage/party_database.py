@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,14 +24,13 @@ _BUSY_SECONDS = 10.0
 
 
 class PartyDatabase:
-    """The file ``party.sqlite`` in a folder, in WAL mode: readers and writers of several processes may share it.
+    """The file ``party.sqlite`` in a folder, in WAL mode: several processes may share it, if they don't `claim` it.
 
-    A module creates the table that it owns, and nobody else writes to it. A kill at any point leaves each transaction
-    whole or absent.
+    A module creates the table that it owns. A kill at any point leaves a transaction whole or absent.
 
     Raises:
-        OperationalError: the folder or the file can't be used, is damaged, or is no database of a party. The message
-            says what to do. The same holds for every method.
+        OperationalError: the folder or the file can't be used, is damaged, or is no database of a party; the message
+            says what to do. So do all methods.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,27 +40,20 @@ class PartyDatabase:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
-            raise OperationalError(
-                f"can't keep a party's state in {folder}: {reason_of(error)}; make it writable, or name another --data "
-                "folder"
-            ) from error
-        with self._operational():
-            # isolation_level None: transactions are begun and committed here and nowhere else.
-            self._database = sqlite3.connect(
-                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-        try:
-            self._open()
-        except BaseException:
-            self._database.close()
-            raise
+            told = f"can't keep a party's state in {folder}: {reason_of(error)}"
+            raise OperationalError(f"{told}; make it writable, or name another --data folder") from error
+        # isolation_level None: transactions are begun and committed here and nowhere else.
+        self._database = sqlite3.connect(self.path, _BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self._database.close)
+        self.rows("PRAGMA journal_mode=WAL")
+        if not self.rows("SELECT 1 FROM sqlite_master"):
+            self.rows(f"PRAGMA application_id={_APPLICATION}")
+        found = self.rows("PRAGMA application_id") + self.rows("PRAGMA quick_check")
+        if found != [(_APPLICATION,), ("ok",)]:
+            raise self.damaged(found)
 
     def claim(self) -> None:
-        """Hold the folder for this process until `close` or the end of the process, however it ends.
-
-        Raises:
-            OperationalError: another process holds it.
-        """
+        """Let no other process claim the folder until `close`, or until this process ends in any way."""
         if self._claim >= 0:
             return
         try:
@@ -71,12 +64,11 @@ class PartyDatabase:
             told = f"another process works with this key on this chain and holds {self.folder}: wait for it, or end it"
             raise OperationalError(f"{told}; another key needs another folder") from error
         except OSError:  # a filesystem without locks
-            self._release()
+            pass
 
     def create(self, table: str) -> None:
-        """Create a table unless it is there: ``NAME (COLUMNS ...) OPTIONS``."""
-        with self._operational():
-            self._database.execute(f"CREATE TABLE IF NOT EXISTS {table}").fetchall()
+        """Create a table unless it is there: ``NAME (COLUMNS)``."""
+        self.rows(f"CREATE TABLE IF NOT EXISTS {table}")
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows that a query finds."""
@@ -84,43 +76,25 @@ class PartyDatabase:
             return self._database.execute(query, values).fetchall()
 
     def write(self, *statements: Statement, flush: bool = True) -> None:
-        """Execute statements in one transaction. It outlives a power cut with ``flush``, a kill in any case."""
+        """Execute statements in one transaction. It outlives a kill, and with ``flush`` a power cut."""
         with self._operational():
-            self._database.execute(f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}").fetchall()
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
+            self._database.execute(f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}")
+            with self._database:  # ends the transaction, or takes it back
+                self._database.execute("BEGIN IMMEDIATE")
                 for statement, values in statements:
                     self._database.execute(statement, values)
-                self._database.execute("COMMIT")
-            except sqlite3.Error:
-                with suppress(sqlite3.Error):
-                    self._database.execute("ROLLBACK")
-                raise
             if not self.path.exists():
                 raise sqlite3.OperationalError("the file was deleted")
 
     def damaged(self, why: object) -> OperationalError:
         """The error for a file that can't be believed."""
-        return OperationalError(
-            f"{self.path} is damaged, or no database of a party ({why}): move it away and start again, which costs "
-            "time, as what it held is read and computed again; or name another --data folder"
-        )
+        told = f"{self.path} is damaged, or no database of a party ({why}): move it away and start again"
+        return OperationalError(f"{told}, which costs time: what it held is read and computed again")
 
     def close(self) -> None:
-        """Close the file and leave the folder to other processes."""
-        with suppress(sqlite3.Error):
-            self._database.close()
+        """Close the file, and leave the folder to other processes."""
+        self._database.close()
         self._release()
-
-    def _open(self) -> None:
-        with self._operational():
-            self._database.execute("PRAGMA journal_mode=WAL").fetchall()
-            if not self._database.execute("SELECT 1 FROM sqlite_master").fetchall():
-                self._database.execute(f"PRAGMA application_id={_APPLICATION}").fetchall()
-            if self._database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
-                raise self.damaged("another program's tables")
-            if (found := self._database.execute("PRAGMA quick_check").fetchone()) != ("ok",):
-                raise self.damaged(found[0])
 
     def _release(self) -> None:
         if self._claim >= 0:
