@@ -190,9 +190,3 @@ def test_evidence_is_kept_until_its_task_is_closed(tmp_path: Path) -> None:
     assert again.release("2") == 2
     assert again.release("2") == 0
     assert again.get(none) == b"of no task"
-
-
-def test_a_folder_that_cannot_be_written_is_said_before_anything_is_staked(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OperationalError, match=r"can't keep a party's state in .*another --data folder"):
-        PartyDatabase(tmp_path / "file" / "party")

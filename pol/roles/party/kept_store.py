@@ -105,10 +105,8 @@ class KeptStore(Store):
 
     def unkept(self) -> str:
         """The first object of this scope, or of none, that isn't on the disk, and why; empty if there is none."""
-        for scope in {self._scope, None}:
-            for digest, why in self._unkept.get(scope, {}).items():
-                return f"can't keep the evidence {digest} in {self.folder} ({why})"
-        return ""
+        refused = self._unkept.get(None, {}) | self._unkept.get(self._scope, {})
+        return next((f"can't keep the evidence {each} in {self.folder} ({why})" for each, why in refused.items()), "")
 
     @contextmanager
     def about(self, scope: str) -> Iterator[None]:
@@ -132,13 +130,10 @@ class KeptStore(Store):
             self._held.pop(digest, None)
         removed = 0
         # If the disk fails, the files stay until they fall out of use.
-        with suppress(OSError, OperationalError):
+        with suppress(OperationalError):
             self.database.write(*((_NOTE, (scope, digest)) for digest in refused))
             for (digest,) in self.database.rows(_OF_NO_OTHER, scope):
-                if digest not in elsewhere:
-                    with suppress(FileNotFoundError):
-                        self._file(digest).unlink()
-                        removed += 1
+                removed += digest not in elsewhere and _removed(self._file(digest))
             self.database.write(("DELETE FROM evidence WHERE scope = ?", (scope,)))
         return removed
 
@@ -149,12 +144,7 @@ class KeptStore(Store):
     def forget(self, seconds: float = KEPT_SECONDS) -> int:
         """Remove objects unused for ``seconds``, and files that killed writers have left; the number of files."""
         removed, oldest = self._own.clean(), time.time() - seconds
-        for path in self.folder.glob("??/*"):
-            with suppress(OSError):
-                if path.stat().st_mtime < oldest:
-                    path.unlink()
-                    removed += 1
-        return removed
+        return removed + sum(_removed(path, oldest) for path in self.folder.glob("??/*"))
 
     def _file(self, digest: str) -> Path:
         return self.folder / digest[:2] / digest
@@ -185,3 +175,11 @@ class KeptStore(Store):
                 # An object that is gone can't be kept either, and stays reported.
                 with suppress(OperationalError, ProtocolError):
                     self.get(digest)
+
+
+def _removed(path: Path, unused_since: float = float("inf")) -> bool:
+    with suppress(OSError):
+        if path.stat().st_mtime < unused_since:
+            path.unlink()
+            return True
+    return False

@@ -214,15 +214,11 @@ class KeptRounds:
         )
 
     def _copy(self, name: str) -> bytes | None:
-        for (content,) in self.store.database.rows(
-            "SELECT content FROM rounds WHERE (plan, name) = (?, ?)", self.name, name
-        ):
-            return bytes(content)
-        return None
+        query = "SELECT content FROM rounds WHERE (plan, name) = (?, ?)"
+        return next((bytes(content) for (content,) in self.store.database.rows(query, self.name, name)), None)
 
     def _keep_copy(self, name: str, data: bytes) -> None:
-        if self._copy(name) != data:
-            self.store.database.write(("INSERT OR REPLACE INTO rounds VALUES (?, ?, ?)", (self.name, name, data)))
+        self.store.database.write(("INSERT OR REPLACE INTO rounds VALUES (?, ?, ?)", (self.name, name, data)))
 
     def _take_log(self, name: str, data: bytes) -> None:
         """Go on with the newest head of the log, if it extends the one before; else keep both."""
