@@ -92,10 +92,12 @@ class Town:
         """Where the store has an object."""
         return self.folder / digest[:2] / digest
 
-    def join(self, kind: type[R], name: str, policy: Policy = PUBLIC_CHAIN, data: Path | None = None) -> R:
+    def join(self, kind: type[R], name: str, policy: Policy = PUBLIC_CHAIN, evidence: Path | None = None) -> R:
         """A party; who is new brings money, and a ticket if it may be drawn for a duty."""
         connection = Connection(self.connection.web3, self.connection.name)
-        role = kind(connection, self.deployment, keccak256(name.encode()), self.store_url, policy=policy, data=data)
+        role = kind(
+            connection, self.deployment, keccak256(name.encode()), self.store_url, policy=policy, evidence=evidence
+        )
         if not role.wallet.balance():
             fund(connection, role.wallet.address)
             role.deposit(BROUGHT)

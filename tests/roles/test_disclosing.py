@@ -25,7 +25,7 @@ class Idle(Verifier):
 @pytest.fixture
 def erred(exact: bytes, town: Town, tmp_path: Path) -> Verifier:
     """Its verdict is wrong on purpose, and the watch is open."""
-    verifier = town.join(Verifier, "v", data=tmp_path / "v")
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
     seated_with_duty(verifier, exact, forced=True)
     verifier.verify(exact)
     verifier.open_watch(exact)
@@ -39,7 +39,7 @@ def watch_until(verifier: Verifier, task_id: bytes) -> int:
 def test_a_process_that_starts_anew_discloses_without_a_replay(
     exact: bytes, town: Town, erred: Verifier, tmp_path: Path
 ) -> None:
-    again = town.join(Idle, "v", data=tmp_path / "v")
+    again = town.join(Idle, "v", evidence=tmp_path / "v")
     process = Process(again, next_of_verifier, Mode.DEFEND)
     assert done(process.turn()) == []
     town.connection.wait_until(watch_until(erred, exact))
@@ -59,8 +59,8 @@ def test_what_was_lost_is_replayed_while_the_watch_lasts(
     else:
         database.write(("UPDATE sealed_roots SET root = ?", (b"\7" * (32 if lost == "damaged" else 5),)))
     town.connection.wait_until(watch_until(erred, exact) - 60)
-    assert done(Process(town.join(Verifier, "v", data=tmp_path / "v"), next_of_verifier).turn()) == ["replay again"]
-    again = Process(town.join(Idle, "v", data=tmp_path / "v"), next_of_verifier, Mode.DEFEND)
+    assert done(Process(town.join(Verifier, "v", evidence=tmp_path / "v"), next_of_verifier).turn()) == ["replay again"]
+    again = Process(town.join(Idle, "v", evidence=tmp_path / "v"), next_of_verifier, Mode.DEFEND)
     assert done(again.turn()) == []
     town.connection.wait_until(watch_until(erred, exact))
     assert done(again.turn()) == ["disclose"]

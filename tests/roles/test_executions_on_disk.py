@@ -54,7 +54,7 @@ def test_an_execution_of_the_training_before_decides_nothing(
     proven: bytes, town: Town, tmp_path: Path, restarts: bool
 ) -> None:
     """A solver withholds its data, and loses the task to another one, which goes another way."""
-    watcher = town.join(Whistleblower, "w", data=tmp_path / "w")
+    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
     first = watcher.task(proven).document.interval
     before = watcher.trace(proven, 1).state_root(first)
     demand, market = demand_state(watcher, proven, 1), watcher.market
@@ -65,7 +65,7 @@ def test_an_execution_of_the_training_before_decides_nothing(
     awarded(solver, proven)
     trained_elsewhere(solver, proven)
     if restarts:
-        watcher = town.join(Whistleblower, "w", data=tmp_path / "w")
+        watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
     (_, entry, end) = watcher.proof(proven).checkpoints
     trace = watcher.trace(proven, 1)
     assert trace.state_root(first) == entry.state_root != before
@@ -76,7 +76,7 @@ def test_what_the_disk_has_refused_stays_in_memory(
     proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The solver's file may vanish between two moves."""
-    watcher = town.join(Whistleblower, "w", data=tmp_path / "w")
+    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
     monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
     fill_disk(watcher.store, monkeypatch)
     with watcher.about(proven):
@@ -107,7 +107,7 @@ def test_the_end_of_a_segment_is_remembered_for_a_dispute_about_its_distance(
     proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each move looks at it, and not at the steps before."""
-    watcher = town.join(Counting, "w", data=tmp_path / "w")
+    watcher = town.join(Counting, "w", evidence=tmp_path / "w")
     monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
     claim, charge = watcher.own_claim(proven, 1), ClaimCharge(0, ClaimChargeKind.DISTANCE, 1)
     assert claim is not None
@@ -123,7 +123,7 @@ def test_the_end_of_a_segment_is_remembered_for_a_dispute_about_its_distance(
 def test_what_the_disk_remembers_is_let_go(
     proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watcher = town.join(Whistleblower, "w", data=tmp_path / "w")
+    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
     monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
     with watcher.about(proven):
         trace = watcher.trace(proven, 1)
@@ -139,7 +139,7 @@ def test_it_defends_its_log_with_what_the_disk_remembers(
     seer = town.join(Seer, "x")
     number = seer.baseless(task_id, next(iter(not_drawn(seer, task_id))))
     monkeypatch.setattr(replaying_party, "RESTING_BYTES", 0)
-    solver = town.join(Solver, "t", data=tmp_path / "t")
+    solver = town.join(Solver, "t", evidence=tmp_path / "t")
     held = list[int]()
     execute = solver.execute
 

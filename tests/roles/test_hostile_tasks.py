@@ -28,9 +28,9 @@ def seen(node: Town, tmp_path_factory: pytest.TempPathFactory) -> Seen:
 def _seen(town: Town, tmp_path_factory: pytest.TempPathFactory, tasks: Mapping[str, Odd]) -> Seen:
     desk, found = Desk(town), Seen()
     roles = (
-        (town.join(Verifier, "v", data=tmp_path_factory.mktemp("v")), next_of_verifier),
+        (town.join(Verifier, "v", evidence=tmp_path_factory.mktemp("v")), next_of_verifier),
         (town.join(Solver, "t"), next_of_solver),
-        (town.join(Whistleblower, "w", data=tmp_path_factory.mktemp("w")), next_of_whistleblower),
+        (town.join(Whistleblower, "w", evidence=tmp_path_factory.mktemp("w")), next_of_whistleblower),
         (desk.submitter, next_of_submitter),
     )
     for name, odd in tasks.items():

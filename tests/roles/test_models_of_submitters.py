@@ -32,7 +32,7 @@ def contested(node: Town) -> bytes:
 
 @pytest.fixture
 def submitter(town: Town, tmp_path: Path) -> Submitter:
-    return town.join(Submitter, "s", data=tmp_path / "s")
+    return town.join(Submitter, "s", evidence=tmp_path / "s")
 
 
 def hide_model(town: Town, role: Role, task_id: bytes) -> None:
@@ -71,7 +71,7 @@ def test_a_solver_that_shows_leaf_after_leaf_is_asked_for_few(
     contested: bytes, town: Town, submitter: Submitter, tmp_path: Path
 ) -> None:
     """What is hidden from the submitter lies in the solver's folder."""
-    solver = town.join(Solver, "t", data=tmp_path / "t")
+    solver = town.join(Solver, "t", evidence=tmp_path / "t")
     load_checkpoint(solver.store, solver.task(contested), solver.proof(contested).checkpoints[-1])
     hide_model(town, solver, contested)
     to_second_half(submitter, contested)
@@ -115,7 +115,7 @@ def test_a_model_that_was_read_stays_after_the_settlement(
     last = submitter.proof(contested).checkpoints[-1]
     hide_model(town, submitter, contested)
     to_second_half(submitter, contested)
-    assert done(Process(town.join(Submitter, "s", data=tmp_path / "s"), next_of_submitter).turn()) == []
+    assert done(Process(town.join(Submitter, "s", evidence=tmp_path / "s"), next_of_submitter).turn()) == []
     settle(submitter, contested)
     submitter.release(contested)
     assert isinstance(submitter.store, KeptStore)

@@ -153,7 +153,7 @@ def test_a_look_is_a_decision_of_its_own_and_the_oddest_comes_first(town: Town) 
 
 def test_a_screen_keeps_no_evidence_and_a_look_does(town: Town, tmp_path: Path) -> None:
     task_id = jumped(town, EXACT)
-    seer = town.join(Whistleblower, "w", data=tmp_path)
+    seer = town.join(Whistleblower, "w", evidence=tmp_path)
     states = {entry.object for entry in seer.proof(task_id).checkpoints}
 
     def kept() -> set[str]:

@@ -108,7 +108,7 @@ def test_nothing_is_staked_on_old_answers_and_swapped_objects(
     town.join(Whistleblower, "w")
     with gateway(town.connection.name) as node:
         here = Town(town.folder, replace(town.ground, connection=Connection.to(node.url)))
-        seer = here.join(Whistleblower, "w", data=tmp_path / "w")
+        seer = here.join(Whistleblower, "w", evidence=tmp_path / "w")
         seer.strategy = AT_ANY_PRICE
         process, vault, own = Process(seer, next_of_whistleblower), town.ground.market.vault, seer.wallet.address
         asked = {town.ground.market.demands.address, town.ground.market.sortition.address}

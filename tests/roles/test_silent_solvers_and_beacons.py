@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def verifier(town: Town, tmp_path: Path) -> Verifier:
-    return town.join(Verifier, "v", data=tmp_path / "v")
+    return town.join(Verifier, "v", evidence=tmp_path / "v")
 
 
 def hide(town: Town, role: Role, task_id: bytes) -> None:

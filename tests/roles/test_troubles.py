@@ -60,7 +60,7 @@ class Days:
 
 def test_a_cancellation_that_is_undone_costs_no_profiler_its_seat(town: Town, tmp_path: Path) -> None:
     """Until the block that closes a task is final, its party looks again and keeps its evidence."""
-    verifier = town.join(Verifier, "v", data=tmp_path / "v")
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
     task_id, submitter = submitted(town)
     seated(verifier, task_id)
     process = Process(verifier, next_of_verifier)
@@ -78,7 +78,7 @@ def test_a_cancellation_that_is_undone_costs_no_profiler_its_seat(town: Town, tm
 
 
 def test_what_is_closed_for_good_is_let_go(town: Town, tmp_path: Path) -> None:
-    verifier = town.join(Verifier, "v", data=tmp_path / "v")
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
     task_id, submitter = submitted(town)
     with verifier.about(task_id):
         verifier.task(task_id)
@@ -214,7 +214,7 @@ def test_a_watcher_reads_the_right_proof_once_it_is_there(proven: bytes, town: T
 
 def test_a_watcher_commits_though_another_task_has_lost_its_files(proven: bytes, town: Town, tmp_path: Path) -> None:
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
-    watcher = town.join(Whistleblower, "w", data=tmp_path / "w")
+    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
     desk = Desk(town)
     terms = desk.edited(lambda document: document.update(model="hostile"), exact=True)
     hostile = desk.submit(terms)
@@ -248,7 +248,9 @@ def test_a_task_that_cannot_be_read_slows_nobody(town: Town, kind: Any, decide: 
     terms = desk.edited(lambda document: document.update(model="gone"), exact=True)
     town.file(terms.document.hex()).unlink()
     desk.submit(terms)
-    running = ProcessLoop(Process(town.join(kind, "new", data=tmp_path), decide), POLL, print, lambda seconds: False)
+    running = ProcessLoop(
+        Process(town.join(kind, "new", evidence=tmp_path), decide), POLL, print, lambda seconds: False
+    )
     assert {running.turn() for _ in range(4)} <= {0, POLL}
     assert running.failures == 0
 
@@ -282,7 +284,7 @@ def test_nobody_sleeps_past_what_is_due(proven: bytes, town: Town) -> None:
 def test_a_disk_that_a_hostile_task_fills_keeps_nobody_from_its_verdict(
     proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verifier = town.join(Verifier, "v", data=tmp_path / "v")
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
     seated_with_duty(verifier, proven, forced=False)
     fill_disk(verifier.store, monkeypatch)
     desk = Desk(town)
@@ -299,7 +301,7 @@ def test_a_disk_that_a_hostile_task_fills_keeps_nobody_from_its_verdict(
 
 def test_a_task_that_is_too_large_is_refused_before_it_is_read(proven: bytes, town: Town, tmp_path: Path) -> None:
     small = replace(PUBLIC_CHAIN, max_task_bytes=1000)
-    verifier = town.join(Verifier, "v", policy=small, data=tmp_path / "v")
+    verifier = town.join(Verifier, "v", policy=small, evidence=tmp_path / "v")
     with pytest.raises(ProtocolError, match=r"\d+ bytes, and 1000 are admitted: leave it alone"):
         verifier.task(proven)
     document = TaskDocument.decode(verifier.store.get(verifier.market.registry.terms(proven).document.hex()))

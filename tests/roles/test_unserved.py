@@ -345,12 +345,12 @@ def test_who_says_it_ends_its_own_demand_and_has_both_bonds_back(market: Unserve
 def test_a_solver_answers_between_two_states_that_it_serves_again(market: Unserved, tmp_path: Path) -> None:
     """Who puts all of a large log back at once misses a clock; what is lost here, too, hides nothing else."""
     task_id, town = market.task_id, market.town
-    solver = town.join(Solver, "t", data=tmp_path / "t")
+    solver = town.join(Solver, "t", evidence=tmp_path / "t")
     names = [entry.object for entry in solver.proof(task_id).checkpoints]
     for name in names[:2]:
         solver.store.get(name)
     market.sit(market.honest[0])
-    seer, process = town.join(Seer, "seer", data=tmp_path / "seer"), Process(solver, next_of_solver)
+    seer, process = town.join(Seer, "seer", evidence=tmp_path / "seer"), Process(solver, next_of_solver)
     (drawn,) = seer.market.proofs.drawn_segments(task_id)
     claim = seer.own_claim(task_id, 1 - drawn)
     assert claim is not None

@@ -48,13 +48,13 @@ def vanish(town: Town) -> None:
 
 
 def test_a_verifier_discloses_a_planted_error(proven: bytes, town: Town, tmp_path: Path) -> None:
-    verifier = town.join(Verifier, "v", data=tmp_path / "v")
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
     seated_with_duty(verifier, proven, forced=True)
     verifier.verify(proven)
     vanish(town)
     with pytest.raises(OperationalError):
         disclosed(town.join(Verifier, "v"), proven)  # without its folder
-    again = town.join(Verifier, "v", data=tmp_path / "v")
+    again = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert again.disclose(proven)
     settle(again, proven)
     assert again.market.registry.task(proven).outcome is TaskOutcome.ACCEPTED
@@ -63,15 +63,15 @@ def test_a_verifier_discloses_a_planted_error(proven: bytes, town: Town, tmp_pat
 
 @pytest.mark.parametrize("kind", [ClaimChargeKind.DISTANCE, ClaimChargeKind.REFERENCE])
 def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_path: Path, kind: ClaimChargeKind) -> None:
-    verifier, seer = town.join(Verifier, "v", data=tmp_path / "v"), town.join(SumSeer, "w", data=tmp_path / "w")
+    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(SumSeer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     assert seer.check(proven) == []
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
     finding = FalseClaim(ClaimCharge(0, kind, 1), claim)
     vanish(town)
-    seer = town.join(SumSeer, "w", data=tmp_path / "w")
+    seer = town.join(SumSeer, "w", evidence=tmp_path / "w")
     dispute = seer.challenge(proven, finding)
-    again = town.join(Verifier, "v", data=tmp_path / "v")
+    again = town.join(Verifier, "v", evidence=tmp_path / "v")
     sides = (again.sessions(proven)[0], seer.session(proven, dispute))
     assert fought(seer.market.game, dispute, *sides) is Side.ASSERTER
     settle(again, proven)
@@ -81,17 +81,17 @@ def test_a_verifier_defends_an_honest_verdict(proven: bytes, town: Town, tmp_pat
 def test_profiler_and_challenger_measure_again(town: Town, tmp_path: Path) -> None:
     """Both execute the segments of a profile from the task's files alone."""
     verifier, watcher = (
-        town.join(Verifier, "v", data=tmp_path / "v"),
-        town.join(Whistleblower, "w", data=tmp_path / "w"),
+        town.join(Verifier, "v", evidence=tmp_path / "v"),
+        town.join(Whistleblower, "w", evidence=tmp_path / "w"),
     )
     task_id, _ = submitted(town)
     seated(verifier, task_id)
     claim = verifier.profile(task_id).claim
     assert watcher.check_profile(task_id) == []
     vanish(town)
-    watcher = town.join(Whistleblower, "w", data=tmp_path / "w")
+    watcher = town.join(Whistleblower, "w", evidence=tmp_path / "w")
     assert watcher.check_profile(task_id) == []
-    again = town.join(Verifier, "v", data=tmp_path / "v")
+    again = town.join(Verifier, "v", evidence=tmp_path / "v")
     assert again.measure(task_id).claim == claim
     charge = ProfileCharge(ProfileChargeKind.REFERENCE, 0, Component.PARAMETER)
     assert again.profile_evidence(task_id).program(charge) == watcher.profile_evidence(task_id).program(charge)
@@ -103,12 +103,12 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     proven: bytes, town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Evidence that can't be kept: no seat, no challenge; what is at stake already goes on, a verdict too."""
-    verifier, seer = town.join(Verifier, "v", data=tmp_path / "v"), town.join(SumSeer, "w", data=tmp_path / "w")
+    verifier, seer = town.join(Verifier, "v", evidence=tmp_path / "v"), town.join(SumSeer, "w", evidence=tmp_path / "w")
     verified(verifier, proven)
     (claim,) = verifier.market.verdicts.claims(proven, verifier.market.registry.task(proven).seating)
     dispute = seer.challenge(proven, FalseClaim(ClaimCharge(0, ClaimChargeKind.DISTANCE, 1), claim))
     shutil.rmtree(tmp_path / "v")
-    full = town.join(Verifier, "v", data=tmp_path / "v")
+    full = town.join(Verifier, "v", evidence=tmp_path / "v")
     fill_disk(full.store, monkeypatch)
     sides = (full.sessions(proven)[0], seer.session(proven, dispute))
     assert fought(seer.market.game, dispute, *sides) is Side.ASSERTER
@@ -125,7 +125,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
 
 def test_a_seat_is_claimed_without_the_states_once_one_is_demanded(proven: bytes, town: Town, tmp_path: Path) -> None:
     """Left to others it would be an accomplice's; a solver that is gone answers no demand."""
-    verifier = town.join(Verifier, "v", data=tmp_path / "v")
+    verifier = town.join(Verifier, "v", evidence=tmp_path / "v")
     verifier.task(proven)
     checkpoints = verifier.proof(proven).checkpoints
     for entry in checkpoints[1:]:
@@ -138,7 +138,7 @@ def test_a_seat_is_claimed_without_the_states_once_one_is_demanded(proven: bytes
     locked = verifier.market.vault.balances(verifier.wallet.address).locked
     decision.act()
     # One: a solver that answers leaf by leaf and keeps the states to itself empties nobody's vault.
-    for party in (verifier, town.join(Verifier, "v", data=tmp_path / "v")):
+    for party in (verifier, town.join(Verifier, "v", evidence=tmp_path / "v")):
         assert acts(next_of_verifier(party, proven)).verb == "claim the seat"
     (demand,) = verifier.market.demands.demands(proven)
     assert verifier.market.vault.balances(verifier.wallet.address).locked == locked + demand.bond

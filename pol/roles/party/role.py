@@ -86,7 +86,7 @@ class Role(Party):
         policy: the terms that the party accepts.
         rounds: source of drand rounds, needed if the deployment draws by drand and nobody else submits them.
         fees: limits on the cost of transactions.
-        data: the party's folder: its database (`pol.training.storage.party_database`), and all that it reads of the
+        evidence: the party's folder: its database (`pol.training.storage.party_database`), and all that it reads of the
             store (`pol.roles.party.kept_store`). A party that stakes needs one.
         timer: clock in seconds that times a step before the party stakes.
         executors: what executes steps canonically: all cores, or a device (`pol.execution.device.open_device`).
@@ -101,7 +101,7 @@ class Role(Party):
         policy: Policy = PUBLIC_CHAIN,
         rounds: RoundSource | None = None,
         fees: FeePolicy = FEES,
-        data: Path | None = None,
+        evidence: Path | None = None,
         timer: Callable[[], float] = time.perf_counter,
         executors: ExecutorFactory = on_all_cores,
     ) -> None:
@@ -112,7 +112,7 @@ class Role(Party):
         self.market = deployment.market(connection)
         self.beacon = deployment.beacon_on(connection)
         self.rounds = rounds
-        self.store = Store(store_url) if data is None else KeptStore(store_url, PartyDatabase(data))
+        self.store = Store(store_url) if evidence is None else KeptStore(store_url, PartyDatabase(evidence))
         self.policy = policy
         self.timer = timer
         self.executors = executors

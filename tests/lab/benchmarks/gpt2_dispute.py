@@ -123,7 +123,7 @@ class Life:
         """The party."""
         deployment, where = Deployment.from_json(self.deployment), Path(self.evidence)
         kind = NodeLiar if self.lie else KINDS[self.kind][0]
-        role = kind(connect(self.url), deployment, key(self.kind), self.store_url, data=where)
+        role = kind(connect(self.url), deployment, key(self.kind), self.store_url, evidence=where)
         if isinstance(role, NodeLiar):
             role.topic = self.lie
         if isinstance(role, Whistleblower):
