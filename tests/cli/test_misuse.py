@@ -26,7 +26,6 @@ from pol import Recorder
 from pol.commitments import canonical_json
 from pol.training import Checkpoints
 from pol.training.record.learning_record import HEAD
-from pol.training.storage.party_database import FILE
 
 RICH = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 """The first account of anvil."""
@@ -445,7 +444,7 @@ def test_a_lock_of_another_process_and_one_of_a_dead_process(market: Misused, tm
 
 def test_a_database_that_is_none(market: Misused, tmp_path: Path) -> None:
     (tmp_path / "party").mkdir()
-    (tmp_path / "party" / FILE).write_bytes(b"no database " * 1000)
+    (tmp_path / "party" / "party.sqlite").write_bytes(b"no database " * 1000)
     said = pol("run", "verifier", *market.line((*MARKET, *KEY)), "--data", tmp_path / "party", "--turns", "1")
     require_one_line(said, 3, "move it away and start again")
 

@@ -17,7 +17,8 @@ import click
 
 from pol.chain.account.key_turn import KeyTurn
 from pol.chain.node.connection import Connection, operational
-from pol.errors import OperationalError
+from pol.commitments import canonical_json
+from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.party_database import PartyDatabase, Statement
 
 LOG = logging.getLogger(__name__)
@@ -174,16 +175,16 @@ class OutboxJournal:
         found = database.rows("SELECT id, intent, attempts FROM outbox WHERE account = ? ORDER BY id", self._account)
         try:
             for self._last, intent, attempts in found:
-                nonce, name, to, value, data, gas, state = json.loads(intent)
+                nonce, name, to, value, data, gas, state = canonical_json.parse(intent.encode(), "an intent")
                 told = Intent(self._last, nonce, name, to, value, bytes.fromhex(data), gas, IntentState(state))
                 self._intents[self._last] = told
                 self._attempts[self._last] = [
                     Attempt(bytes.fromhex(digest), most, tip, bytes.fromhex(raw), cancels)
-                    for digest, most, tip, raw, cancels in json.loads(attempts)
+                    for digest, most, tip, raw, cancels in canonical_json.parse(attempts.encode(), "attempts")
                 ]
             if not all(self._attempts.values()):
                 raise ValueError("an intent has no attempt")
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, ProtocolError) as error:
             raise database.damaged(error) from error
 
     def _write(self, *ids: int) -> None:
