@@ -18,12 +18,12 @@ from anvil_node import anvil_node
 from misbehaving_nodes import Pass, Raw, gateway
 from pol.chain.account.gas_fees import GWEI
 from pol.chain.account.outbox import STRANGER
-from pol.chain.account.outbox_journal import IntentState, OutgoingCall, SqliteJournal
+from pol.chain.account.outbox_journal import IntentState, OutboxJournal, OutgoingCall
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
+from pol.training.storage.party_database import PartyDatabase
 
-GENESIS = b"\x01" * 32
 LATE = (0.0, 0.5, 3.0, 30.0)
 """Seconds of a block's age at which a node gives the receipts of its transactions."""
 BLOCKS = (0.0, 2.0, 12.0)
@@ -106,6 +106,11 @@ def reorganize(node: LaggingPool, wallet: Wallet, depth: int) -> None:
         node.order("anvil_reorg", depth, [])
 
 
+def kept(wallet: Wallet, folder: Path) -> OutboxJournal:
+    """The journal of a process with this folder."""
+    return OutboxJournal.of(wallet.connection, wallet.address, PartyDatabase(folder))
+
+
 def kill() -> None:
     raise Killed
 
@@ -114,7 +119,7 @@ def play(block: float, late: float, faults: tuple[str, ...], folder: Path) -> tu
     """Calls and transactions after one call through these faults; a killed process is followed by another one."""
     with lagging(block, late, faults) as node:
         for process in range(3):
-            journal = SqliteJournal(folder / "j.sqlite", GENESIS)
+            journal = OutboxJournal(PartyDatabase(folder), "account")
             wallet = node.wallet(journal=journal)
             node.steps = []
             if process == 0:
@@ -133,7 +138,7 @@ def play(block: float, late: float, faults: tuple[str, ...], folder: Path) -> tu
                 journal.close()
         node.wait(20)
         node.steps = []
-        wallet.keep(SqliteJournal(folder / "j.sqlite", GENESIS), node.told.append)
+        wallet.keep(OutboxJournal(PartyDatabase(folder), "account"), node.told.append)
         wallet.outbox.resume()  # what a reorganization took after it was done
         return node.counted(), node.nonce(wallet)
 
@@ -186,7 +191,7 @@ def test_a_strangers_transaction_has_to_be_deep() -> None:
 def test_killed_around_a_broadcast(moment: str, then: str, tmp_path: Path) -> None:
     """The effect happens once, also if the next process doesn't look, or finds no journal."""
     with pool() as node:
-        journal, send = SqliteJournal(tmp_path / "j.sqlite", GENESIS), node.eth.send_raw_transaction
+        journal, send = OutboxJournal(PartyDatabase(tmp_path / "data"), "account"), node.eth.send_raw_transaction
         first = node.wallet(journal=journal)
 
         def dies(raw: HexBytes) -> None:
@@ -199,8 +204,8 @@ def test_killed_around_a_broadcast(moment: str, then: str, tmp_path: Path) -> No
             with pytest.raises(Killed):
                 count(first)
         journal.close()
-        path = tmp_path / ("lost.sqlite" if then == "journal lost" else "j.sqlite")
-        again = node.wallet(journal=SqliteJournal(path, GENESIS))
+        folder = tmp_path / ("lost" if then == "journal lost" else "data")
+        again = node.wallet(journal=OutboxJournal(PartyDatabase(folder), "account"))
         if then == "careless":
             count(again)
         else:
@@ -292,7 +297,7 @@ def test_a_process_and_commands_with_one_key_take_turns(
 
         def process() -> None:
             running = wallet()
-            running.keep(SqliteJournal.of(running.connection, running.address, tmp_path / "data"), told.append)
+            running.keep(kept(running, tmp_path / "data"), told.append)
             for _ in range(3):
                 begin.wait()
                 count(running)
@@ -316,12 +321,12 @@ def test_a_turn_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with pool() as node:
         stopped, command, process = (node.wallet() for _ in range(3))
-        journal = SqliteJournal.of(node.connection, stopped.address, tmp_path / "other")
+        journal = kept(stopped, tmp_path / "other")
         assert journal.turn is not None
         assert journal.turn.take()
         with pytest.raises(OperationalError, match="so count wasn't sent: try again when"), command.once():
             count(command)
-        process.keep(SqliteJournal.of(node.connection, process.address, tmp_path / "data"), node.told.append)
+        process.keep(kept(process, tmp_path / "data"), node.told.append)
         count(process)
         assert (node.counted(), node.nonce(process), node.told) == (1, 1, [STRANGER])
         journal.close()

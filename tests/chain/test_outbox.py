@@ -5,7 +5,7 @@ from manual_node import COUNTER, ONCE, count, pool
 
 from pol.chain.account.gas_fees import GWEI, ORACLE, Budget, FeePolicy, Fees, InclusionPolicy
 from pol.chain.account.outbox import STRANGER
-from pol.chain.account.outbox_journal import IntentState, MemoryJournal, OutgoingCall
+from pol.chain.account.outbox_journal import IntentState, OutboxJournal, OutgoingCall
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.node.connection import Connection
 from pol.chain.rpc.refused_transactions import Refusal
@@ -98,7 +98,7 @@ def test_reorganisations(depth: int, finished: bool) -> None:
     with pool() as node:
         wallet = node.wallet(
             patience=InclusionPolicy(2, 30, 100, confirmations=1 if finished else depth + 1),
-            journal=MemoryJournal(kept=10),
+            journal=OutboxJournal(kept=10),
         )
         if finished:
             count(wallet)
@@ -116,7 +116,7 @@ def test_reorganisations(depth: int, finished: bool) -> None:
 def test_what_a_reorganisation_took_comes_before_what_is_new() -> None:
     """Three effects, the last two vanish, a fourth is asked for: all are there, in their order."""
     with pool() as node:
-        wallet = node.wallet(journal=MemoryJournal(kept=10))
+        wallet = node.wallet(journal=OutboxJournal(kept=10))
         for _ in range(3):
             count(wallet)
         node.order("anvil_reorg", 2, [])
@@ -156,7 +156,7 @@ def test_a_gap_is_filled() -> None:
     """The journal has nonces 1 and 2, the chain has none of the three: the first one was before the journal's time."""
     with pool() as node:
         count(node.wallet())
-        wallet = node.wallet(journal=MemoryJournal(kept=10))
+        wallet = node.wallet(journal=OutboxJournal(kept=10))
         for _ in range(2):
             count(wallet)
         node.order("anvil_reorg", 3, [])
@@ -168,7 +168,7 @@ def test_a_gap_is_filled() -> None:
 
 def test_a_stuck_transaction_of_the_journal_is_raised_after_a_restart() -> None:
     with pool() as node:
-        journal = MemoryJournal()
+        journal = OutboxJournal()
         first = node.wallet(journal=journal, patience=InclusionPolicy(2, 30, 0))
         node.steps = [node.halt] * 3
         with pytest.raises(OperationalError):

@@ -33,11 +33,11 @@ from pol.graph.capture import Capture, capture
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
 from pol.roles.party.decisions import Action, Wait
 from pol.roles.party.dispute_session import DisputeSession
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, LoggedDecision
 from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
-from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.verification.profile.profile_document import Profile
 from pol.verification.verdict.verdict import Verdict

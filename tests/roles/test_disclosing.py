@@ -10,6 +10,7 @@ from pol.chain.desks.task_registry import Status
 from pol.errors import OperationalError
 from pol.roles.party.decisions import Mode
 from pol.roles.process.party_process import Process
+from pol.training.storage.party_database import PartyDatabase
 
 MARKET_RULES, JOINED = OFTEN, ((Verifier, "v"),)
 
@@ -50,12 +51,13 @@ def test_a_process_that_starts_anew_discloses_without_a_replay(
 def test_what_was_lost_is_replayed_while_the_watch_lasts(
     exact: bytes, town: Town, erred: Verifier, tmp_path: Path, lost: str
 ) -> None:
-    (kept,) = (tmp_path / "v" / "sealed").iterdir()
-    assert len(kept.read_bytes()) == 32
+    database = PartyDatabase(tmp_path / "v")
+    ((kept,),) = database.rows("SELECT root FROM sealed_roots")
+    assert len(kept) == 32
     if lost == "gone":
-        kept.unlink()
+        database.write(("DELETE FROM sealed_roots", ()))
     else:
-        kept.write_bytes(b"\7" * (32 if lost == "damaged" else 5))
+        database.write(("UPDATE sealed_roots SET root = ?", (b"\7" * (32 if lost == "damaged" else 5),)))
     town.connection.wait_until(watch_until(erred, exact) - 60)
     assert done(Process(town.join(Verifier, "v", evidence=tmp_path / "v"), next_of_verifier).turn()) == ["replay again"]
     again = Process(town.join(Idle, "v", evidence=tmp_path / "v"), next_of_verifier, Mode.DEFEND)
@@ -75,4 +77,4 @@ def test_a_party_without_a_folder_remembers_while_it_runs(exact: bytes, town: To
 
 def test_what_was_hidden_is_let_go_with_its_task(exact: bytes, town: Town, erred: Verifier, tmp_path: Path) -> None:
     erred.release(exact)
-    assert list((tmp_path / "v" / "sealed").iterdir()) == []
+    assert PartyDatabase(tmp_path / "v").rows("SELECT * FROM sealed_roots") == []

@@ -29,6 +29,7 @@ from pol.roles.party import replaying_party
 from pol.roles.party.data_availability import demand_state, expire_demands
 from pol.roles.party.trace_publications import TracePublications
 from pol.training.storage.atomic_files import Pieces
+from pol.training.storage.party_database import PartyDatabase
 from pol.training.storage.store import OpenFile, Store
 from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
@@ -152,12 +153,12 @@ def test_it_defends_its_log_with_what_the_disk_remembers(
     # Made anew for every move, and the first execution has noted all roots.
     assert len(held) > 1
     assert not any(held)
-    (journal,) = (tmp_path / "t" / "executions" / task_id.hex()).iterdir()
-    lines = (journal / "roots").read_text().split("\n")
-    noted = [line for line in lines if line]
-    assert len(noted) == len(set(noted)) == EXACT.interval + 1
+    database = PartyDatabase(tmp_path / "t")
+    assert database.rows("SELECT count(*) FROM executions WHERE what = 'states'") == [(EXACT.interval + 1,)]
+    assert list((tmp_path / "t" / "executions" / task_id.hex()).iterdir())
     solver.release(task_id)
-    assert not journal.exists()
+    assert database.rows("SELECT * FROM executions") == []
+    assert not (tmp_path / "t" / "executions" / task_id.hex()).exists()
 
 
 BOTH = (next_of_solver, next_of_whistleblower)

@@ -4,7 +4,6 @@ The party's node, its disk, its clock or its rivals misbehave. Transactions that
 stuck are the outbox's trouble: tests/chain/test_outbox.py.
 """
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,7 +23,7 @@ from lab.benchmarks.role_drills import OFFER, again, small
 from misbehaving_nodes import Gateway, Manner, Pass, gateway, honest
 from node_snapshots import order, unchanged
 from pol.chain.account.gas_fees import InclusionPolicy
-from pol.chain.account.outbox_journal import SqliteJournal
+from pol.chain.account.outbox_journal import OutboxJournal
 from pol.chain.account.wallet import Wallet
 from pol.chain.desks.task_registry import Status
 from pol.chain.node.connection import Connection
@@ -34,6 +33,7 @@ from pol.roles.party.role import Role
 from pol.roles.process.decision_log import DecisionLog
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.process.process_loop import ProcessLoop
+from pol.training.storage.party_database import PartyDatabase
 
 pytestmark = pytest.mark.long
 
@@ -276,22 +276,21 @@ def test_a_disk_that_is_full(scene: Scene, tmp_path: Path) -> None:
     """Journal and decision log can't grow any more after the first turn; the party goes on and says so."""
     running = scene.join()
     role: Role = running.process.role
-    journal = SqliteJournal.of(role.connection, role.wallet.address, tmp_path, scene.told.append)
-    role.wallet.keep(journal, scene.told.append)
-    log = DecisionLog(tmp_path / "diary.sqlite", scene.told.append)
+    database = PartyDatabase(tmp_path)
+    role.wallet.keep(
+        OutboxJournal.of(role.connection, role.wallet.address, database, scene.told.append), scene.told.append
+    )
+    log = DecisionLog(database, scene.told.append)
 
     def fill(turn: int) -> None:
         if turn == 1:
-            for kept in (journal, log):
-                database: sqlite3.Connection | None = kept._database
-                if database is not None:
-                    pages = database.execute("PRAGMA page_count").fetchone()[0]
-                    database.execute(f"PRAGMA max_page_count={pages}").fetchall()
-        if isinstance(journal, SqliteJournal) and turn > 1:
+            ((pages,),) = database.rows("PRAGMA page_count")
+            database.rows(f"PRAGMA max_page_count={pages}")
+        if turn > 1:
             log._last.clear()
 
     scene.play(running, between=fill)
-    journal.close()
+    database.close()
 
 
 # --- others -----------------------------------------------------------------------------------------------------------

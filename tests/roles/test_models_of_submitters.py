@@ -10,6 +10,7 @@ from pol.chain.desks.task_registry import Status
 from pol.errors import OperationalError
 from pol.roles.party.data_availability import answer_demands
 from pol.roles.party.decisions import Action, Mode
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import Process
 from pol.roles.solver.solver import Solver
@@ -17,7 +18,6 @@ from pol.roles.submitter.submitter import Submitter
 from pol.roles.submitter.submitter_decisions import DEMANDS, next_of_submitter
 from pol.roles.verifier.verifier import Verifier
 from pol.training.storage.http_files import seconds_left
-from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import load_checkpoint
 
@@ -119,7 +119,7 @@ def test_a_model_that_was_read_stays_after_the_settlement(
     settle(submitter, contested)
     submitter.release(contested)
     assert isinstance(submitter.store, KeptStore)
-    assert Store(f"file://{tmp_path / 's'}").get(last.object)
+    assert Store(f"file://{tmp_path / 's' / 'evidence'}").get(last.object)
 
 
 def test_a_model_is_read_before_there_is_a_verdict(town: Town, submitter: Submitter) -> None:

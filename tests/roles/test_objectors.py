@@ -157,7 +157,7 @@ def test_a_screen_keeps_no_evidence_and_a_look_does(town: Town, tmp_path: Path) 
     states = {entry.object for entry in seer.proof(task_id).checkpoints}
 
     def kept() -> set[str]:
-        return {path.name for path in tmp_path.glob("??/*")} & states
+        return {path.name for path in (tmp_path / "evidence").glob("??/*")} & states
 
     with seer.about(task_id):
         assert seer.suspects(task_id)

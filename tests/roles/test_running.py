@@ -21,6 +21,7 @@ from pol.roles.process.party_process import DecisionResult, LoggedDecision
 from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
 from pol.roles.submitter.submitter import TOLERANT, Offer
 from pol.roles.verifier.verifier import Verifier
+from pol.training.storage.party_database import PartyDatabase
 from toy_market import ETHER, fund
 
 JOINED = ()
@@ -140,12 +141,9 @@ def test_a_decision_log_says_each_thing_once_and_outlives_its_process(tmp_path: 
     first = LoggedDecision(1, b"\1" * 32, "wait", "others bid", DecisionResult.WAITED, "", 9)
     again = LoggedDecision(2, b"\1" * 32, "wait", "others bid", DecisionResult.WAITED, "", 9)
     other = LoggedDecision(3, b"\1" * 32, "bid", "it pays", DecisionResult.DONE)
-    log = DecisionLog(tmp_path / "d" / "diary.sqlite")
+    log = DecisionLog(PartyDatabase(tmp_path))
     assert [log.note(taken) for taken in (first, again, other)] == [True, False, True]
-    log.close()
-    log = DecisionLog(tmp_path / "d" / "diary.sqlite")
+    log = DecisionLog(PartyDatabase(tmp_path))
     assert not log.note(other)
     assert log.decisions(b"\1" * 32) == [first, other]
     assert log.decisions(b"\2" * 32) == []
-    with pytest.raises(OperationalError, match="another --data folder"):
-        DecisionLog(tmp_path / "d")

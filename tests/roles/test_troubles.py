@@ -22,6 +22,7 @@ from pol.roles.process.obligations import at_stake
 from pol.roles.process.party_process import LONGEST_REST, LONGEST_WAIT, DecisionResult, LoggedDecision, Process
 from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+from pol.training.storage.party_database import PartyDatabase
 from pol.training.storage.store import CorruptObjectError
 from pol.training.task.published_task import held_bytes
 from pol.training.task.task_document import TaskDocument
@@ -65,11 +66,11 @@ def test_a_cancellation_that_is_undone_costs_no_profiler_its_seat(town: Town, tm
     process = Process(verifier, next_of_verifier)
     with verifier.about(task_id):
         verifier.task(task_id)
-    kept = {path.name for path in (tmp_path / "v").glob("??/*")}
+    kept = {path.name for path in (tmp_path / "v" / "evidence").glob("??/*")}
     snapshot = order(town.connection, "evm_snapshot")
     submitter.market.registry.cancel(submitter.wallet, task_id)
     assert [taken.why for taken in process.turn() if taken.task_id == task_id] == ["the task is closed: cancelled"]
-    assert {path.name for path in (tmp_path / "v").glob("??/*")} == kept
+    assert {path.name for path in (tmp_path / "v" / "evidence").glob("??/*")} == kept
     order(town.connection, "evm_revert", snapshot)
     order(town.connection, "anvil_mine", hex(2))
     assert ("post the profile", DecisionResult.DONE) in [(taken.verb, taken.result) for taken in process.turn()]
@@ -89,7 +90,7 @@ def test_what_is_closed_for_good_is_let_go(town: Town, tmp_path: Path) -> None:
     order(town.connection, "anvil_mine", hex(100))
     assert task_id in [taken.task_id for taken in process.turn()]
     assert task_id not in [taken.task_id for taken in process.turn()]
-    assert not list((tmp_path / "v").glob("scopes/*"))
+    assert PartyDatabase(tmp_path / "v").rows("SELECT * FROM evidence") == []
 
 
 def test_a_node_that_does_not_say_what_is_final(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +305,7 @@ def test_a_task_that_is_too_large_is_refused_before_it_is_read(proven: bytes, to
     with pytest.raises(ProtocolError, match=r"\d+ bytes, and 1000 are admitted: leave it alone"):
         verifier.task(proven)
     document = TaskDocument.decode(verifier.store.get(verifier.market.registry.terms(proven).document.hex()))
-    assert not list((tmp_path / "v").glob(f"??/{document.constants}"))
+    assert not list((tmp_path / "v" / "evidence").glob(f"??/{document.constants}"))
 
 
 def test_tasks_in_memory_have_a_bound(town: Town) -> None:

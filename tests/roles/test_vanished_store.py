@@ -32,7 +32,8 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.graph.step_program import Component
-from pol.training.storage.kept_store import KeptStore
+from pol.roles.party.kept_store import KeptStore
+from pol.training.storage.party_database import PartyDatabase
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind
 
 pytestmark = pytest.mark.long
@@ -119,7 +120,7 @@ def test_a_full_disk_keeps_nobody_from_defending_and_stakes_nothing_new(
     assert "No space left on device" in caplog.text
     monkeypatch.undo()
     full.require_kept()
-    assert any((tmp_path / "v").glob("??/*"))
+    assert any((tmp_path / "v" / "evidence").glob("??/*"))
 
 
 def test_a_seat_is_claimed_without_the_states_once_one_is_demanded(proven: bytes, town: Town, tmp_path: Path) -> None:
@@ -153,10 +154,10 @@ def test_a_seat_is_claimed_without_the_states_once_one_is_demanded(proven: bytes
 def test_a_damaged_copy_is_fetched_again_and_old_ones_go(tmp_path: Path) -> None:
     source = tmp_path / "store"
     source.mkdir()
-    store = KeptStore(f"file://{source}", tmp_path / "own")
+    store = KeptStore(f"file://{source}", PartyDatabase(tmp_path / "own"))
     digest = store.put(b"a state")
     assert store.get(digest) == b"a state"
-    copy = tmp_path / "own" / digest[:2] / digest
+    copy = tmp_path / "own" / "evidence" / digest[:2] / digest
     copy.write_bytes(b"half a st")
     assert store.get(digest) == b"a state"
     assert copy.read_bytes() == b"a state"
@@ -172,14 +173,14 @@ def test_a_damaged_copy_is_fetched_again_and_old_ones_go(tmp_path: Path) -> None
 def test_evidence_is_kept_until_its_task_is_closed(tmp_path: Path) -> None:
     """A party that runs for years holds the states of its open tasks, not of all that it has ever seen."""
     (tmp_path / "store").mkdir()
-    store = KeptStore(f"file://{tmp_path / 'store'}", tmp_path / "own")
+    store = KeptStore(f"file://{tmp_path / 'store'}", PartyDatabase(tmp_path / "own"))
     both, first, second, none = (store.put(data) for data in (b"data", b"one", b"two", b"of no task"))
     for task, digest in (("1", first), ("2", second)):
         with store.about(task):
             store.get(both)
             store.get(digest)
     store.get(none)
-    again = KeptStore(f"file://{tmp_path / 'store'}", tmp_path / "own")
+    again = KeptStore(f"file://{tmp_path / 'store'}", PartyDatabase(tmp_path / "own"))
     assert again.release("1") == 1
     shutil.rmtree(tmp_path / "store")
     for kept in (both, second, none):
@@ -189,9 +190,3 @@ def test_evidence_is_kept_until_its_task_is_closed(tmp_path: Path) -> None:
     assert again.release("2") == 2
     assert again.release("2") == 0
     assert again.get(none) == b"of no task"
-
-
-def test_a_folder_that_cannot_be_written_is_said_before_anything_is_staked(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OperationalError, match="can't keep evidence in"):
-        KeptStore(f"file://{tmp_path}", tmp_path / "file" / "evidence")

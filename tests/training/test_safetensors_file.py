@@ -19,7 +19,8 @@ from safetensors.numpy import save
 from pol.arithmetic.primitives import Words
 from pol.errors import EvidenceError, OperationalError, PolError, ProtocolError
 from pol.graph.tensor_type import DType, TensorType
-from pol.training.storage.kept_store import KeptStore
+from pol.roles.party.kept_store import KeptStore
+from pol.training.storage.party_database import PartyDatabase
 from pol.training.storage.safetensors_file import SafetensorsFile
 from pol.training.storage.safetensors_format import parse_header
 from pol.training.storage.store import Store
@@ -192,7 +193,7 @@ def test_a_file_in_a_store_is_read_into_its_tensors(folder: str | None, tmp_path
     words = [np.arange(5 << 20, dtype=np.uint32), np.array(7, np.uint32), np.ones(5, np.uint32)]
     digest = store.put_pieces(pieces(names, types, words))
     assert digest == store.put(encode(names, types, words))
-    reader = store if folder is None else KeptStore(store.url, tmp_path / folder)
+    reader = store if folder is None else KeptStore(store.url, PartyDatabase(tmp_path / folder))
     tracemalloc.start()
     try:
         found = load(reader, digest, names, types)
@@ -201,7 +202,7 @@ def test_a_file_in_a_store_is_read_into_its_tensors(folder: str | None, tmp_path
         tracemalloc.stop()
     assert all(np.array_equal(a, b) for a, b in zip(found, words, strict=True))
     if folder is not None:
-        (tmp_path / folder / digest[:2] / digest).write_bytes(b"damaged")
+        (tmp_path / folder / "evidence" / digest[:2] / digest).write_bytes(b"damaged")
         assert np.array_equal(load(reader, digest, names, types)[0], words[0])
     data = encode(names, types, words)
     for changed in (data[:-1], data + b"\0", data[:8] + b" " + data[9:], b""):

@@ -15,7 +15,7 @@ from web3.exceptions import TransactionNotFound, Web3RPCError
 from web3.types import TxData, TxParams, TxReceipt, Wei
 
 from pol.chain.account.gas_fees import DATA_FEE_ROOM, Budget, FeePolicy, Fees, InclusionPolicy, data_fee
-from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, MemoryJournal, OutgoingCall
+from pol.chain.account.outbox_journal import Attempt, Intent, IntentState, OutboxJournal, OutgoingCall
 from pol.chain.account.used_nonce import used_nonce
 from pol.chain.node.connection import Connection, operational
 from pol.chain.rpc.refused_transactions import Refusal
@@ -57,7 +57,7 @@ class Outbox:
         address: ChecksumAddress,
         sign: Callable[[TxParams], bytes],
         simulate: Callable[[OutgoingCall], int],
-        journal: MemoryJournal,
+        journal: OutboxJournal,
         fees: Callable[[], tuple[int, int]],
         policy: FeePolicy,
         patience: InclusionPolicy,

@@ -7,10 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import click
 from eth_abi.abi import decode
 from eth_typing import ChecksumAddress
 from eth_utils.abi import function_abi_to_4byte_selector, get_abi_input_types
@@ -22,7 +20,7 @@ from web3.types import TxParams, TxReceipt, Wei
 
 from pol.chain.account.gas_fees import DATA_FEE_ROOM, Budget, FeePolicy, Fees, InclusionPolicy, data_fee
 from pol.chain.account.outbox import TRANSFER_GAS, Outbox
-from pol.chain.account.outbox_journal import CommandJournal, IntentState, MemoryJournal, OutgoingCall
+from pol.chain.account.outbox_journal import CommandJournal, IntentState, OutboxJournal, OutgoingCall
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.artifacts import artifact, contracts
@@ -49,7 +47,7 @@ class Wallet:
     signer: Signer
     gas_paid: int = 0
     receipts: list[TxReceipt] = field(default_factory=list)
-    journal: MemoryJournal = field(default_factory=MemoryJournal)
+    journal: OutboxJournal = field(default_factory=OutboxJournal)
     policy: FeePolicy = field(default_factory=FeePolicy)
     patience: InclusionPolicy = field(default_factory=InclusionPolicy)
     clock: Callable[[], float] = time.monotonic
@@ -79,7 +77,7 @@ class Wallet:
         """The wallet of a 32-byte private key; ``settings`` are further fields: journal, policy, patience."""
         return cls(connection, LocalSigner(key), **settings)
 
-    def keep(self, journal: MemoryJournal, tell: Callable[[str], None]) -> None:
+    def keep(self, journal: OutboxJournal, tell: Callable[[str], None]) -> None:
         """Use a journal that outlives the process from now on."""
         self.journal, self.tell = journal, tell
         self.__post_init__()
@@ -93,8 +91,7 @@ class Wallet:
         Raises:
             OperationalError: another process is within it with this key, or the user's folder can't be written.
         """
-        folder = Path(click.get_app_dir("pol")) / "sent"
-        journal = CommandJournal.of(self.connection, self.address, folder, self.tell)
+        journal = CommandJournal.of(self.connection, self.address, tell=self.tell)
         try:
             if begun := ", ".join(intent.name for intent in journal.intents(IntentState.OPEN)):
                 self.tell(f"an earlier command was ended before it told what became of {begun}: not made a second time")

@@ -236,15 +236,15 @@ def _dispute(reader: Whistleblower, number: int, named: str) -> dict[str, Any]:
 
 def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
     from pol.roles.process.decision_log import DecisionLog
+    from pol.training.storage.party_database import FILE, PartyDatabase
 
-    file = data / "diary.sqlite"
-    if not file.exists():
+    if not (data / FILE).exists():
         raise ProtocolError(f"{data} holds no decision log: it is the folder that `pol run` names when it starts")
-    log = DecisionLog(file)
+    database = PartyDatabase(data)
     try:
         return [
             {"time": d.at, "verb": d.verb, "why": d.why, "result": d.result, "detail": d.detail, "until": d.until}
-            for d in log.decisions(task_id)
+            for d in DecisionLog(database).decisions(task_id)
         ]
     finally:
-        log.close()
+        database.close()

@@ -71,9 +71,8 @@ def object(  # noqa: A001  # a command is named like its verb
         )
     policy = TEST_NETWORK if test_terms else PUBLIC_CHAIN
     signs = signer_of(signer, market.connection.chain_id)
-    evidence = None if data is None else data / "evidence"  # where `pol run` keeps it
     about = market.connection, market.deployment, signs, market.store_url, policy
-    role = Whistleblower(*about, evidence=evidence, executors=party_executors(device))
+    role = Whistleblower(*about, evidence=data, executors=party_executors(device))
     task_id = _task_of(role, proof)
     desk, terms = role.market.objections, role.market.registry.terms(task_id)
     shown: dict[str, Any] = {

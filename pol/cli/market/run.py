@@ -53,7 +53,7 @@ GIB = 1 << 30
 @market_options
 @signer_options
 @defaulted("--mode", type=click.Choice([m.name.lower() for m in Mode]), default="propose")
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="For journal, decision log and evidence.")
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="For its database and its evidence.")
 @click.option("--relay", "relays", multiple=True, metavar="URL", help="A relay of drand rounds.")
 @defaulted("--poll", type=FiniteRange(0.01), default=12.0, help="Seconds between two looks.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="End after so many; without it, run on.")
@@ -117,7 +117,7 @@ def run(
     Modes: watch sends nothing; defend also protects its money at stake; resolve also makes public calls; propose also
     puts up new stakes.
     """
-    from pol.chain.account.outbox_journal import SqliteJournal
+    from pol.chain.account.outbox_journal import OutboxJournal
     from pol.cli.market.health_server import HealthMetrics, serve_health
     from pol.cli.market.party_gauges import PartyGauges
     from pol.roles.process.decision_log import DecisionLog
@@ -130,10 +130,11 @@ def run(
     if kind == "solver":
         role.proving_keys, role.device = options["proving_keys"], device
     show = _Lines(as_json)
-    log = DecisionLog(folder / "diary.sqlite", show.trouble)
+    database = role.store.database
+    log = DecisionLog(database, show.trouble)
     gauges = PartyGauges(HealthMetrics(kind, market.connection), role)
     role.wallet.keep(
-        SqliteJournal.of(market.connection, role.wallet.address, folder, show.trouble), gauges.heard(show.trouble)
+        OutboxJournal.of(market.connection, role.wallet.address, database, show.trouble), gauges.heard(show.trouble)
     )
 
     def note(taken: LoggedDecision) -> None:
@@ -162,7 +163,7 @@ def run(
     except KeyboardInterrupt:
         show.trouble("stopped: start it again with the same key, and it goes on where the chain stands")
     finally:
-        log.close()
+        database.close()
 
 
 Started: TypeAlias = "tuple[Any, Callable[..., PartyProcess[Any]]]"
@@ -177,7 +178,7 @@ def _party_of_rounds(
     from pol.roles.rounds.round_party import PlanProcess, RoundParty
 
     contracts, plan_id = market.round_contracts, plan_of(options["plan"], market.store_url)
-    about = market.connection, contracts, signs, market.store_url, plan_id, folder / "rounds" / plan_id.hex()[:16]
+    about = market.connection, contracts, signs, market.store_url, plan_id, folder
     role = RoundParty(*about, kind == "keeper", options["leave"], fees, executors)
     return role, partial(PlanProcess, role, next_of_rounds)
 
@@ -196,7 +197,7 @@ def _party_of_market(
         max_step_bytes=int(options["step_memory"] * GIB),
         outage=halt,
     )
-    about = signs, market.store_url, policy, market.rounds(options["relays"]), fees, folder / "evidence"
+    about = signs, market.store_url, policy, market.rounds(options["relays"]), fees, folder
     role = role_type(market.connection, market.deployment, *about, executors=executors)
     role.store.forget()
     if kind == "whistleblower":

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from pol.arithmetic.primitives import Words
-from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
 from pol.graph.tensor_type import TensorType
 from pol.training.storage.atomic_files import LocalWriter
+from pol.training.storage.party_database import PartyDatabase
 
 FOLDER, HASH = "executions", 32
 HELD = 2
@@ -27,52 +27,59 @@ HELD = 2
 SPARE = 1 << 28
 """Bytes of the disk that no state takes: whoever disputes many segments mustn't fill it."""
 LOG = logging.getLogger(__name__)
-_LINE = re.compile(r"(\d{1,20}) ([0-9a-f]{64}) ([0-9a-f]{8})\n")
 _STATE = re.compile(r"state\.(\d{1,20})")
+_TABLE = """executions (task BLOB, segment INTEGER, start BLOB, what TEXT, step INTEGER, roots BLOB, checksum INTEGER,
+    PRIMARY KEY (task, segment, start, what, step)) WITHOUT ROWID"""
+_FIND = """SELECT step, roots, checksum FROM executions
+    WHERE (task, segment, start, what) = (?, ?, ?, ?) AND step BETWEEN ? AND ?"""
+STATES, OUTPUTS = "states", "outputs"
 
 
 class ExecutionJournal:
     """The journal of one segment's execution from ``start``, the root of a state: another solver may begin elsewhere.
 
-    It is a `pol.dispute.play.segment_states.Journal`.
-
-    ``roots`` has a line with a checksum for each state, appended as it is hashed. A held state is one file, written
-    whole or not at all, and checked against its root by the reader. The roots of a step's outputs are a file with
-    their digest.
+    It is a `pol.dispute.play.segment_states.Journal`. The table ``executions`` has the root of each state, written as
+    it is hashed, and the roots of outputs of steps. A held state is one file, written whole or not at all, and checked
+    against its root by the reader.
     """
 
-    def __init__(self, evidence: Path, task_id: bytes, segment: int, start: bytes) -> None:
-        self._folder = evidence / FOLDER / task_id.hex() / f"{segment}-{start.hex()}"
+    def __init__(self, database: PartyDatabase, task_id: bytes, segment: int, start: bytes) -> None:
+        self._database, self._about = database, (task_id, segment, start)
+        self._folder = database.folder / FOLDER / task_id.hex() / f"{segment}-{start.hex()}"
+        with _unless_the_disk_fails():
+            database.create(_TABLE)
 
     def roots(self) -> Mapping[int, bytes]:
-        """The noted roots, by step; a line that a kill has cut, or the disk has changed, is passed over."""
-        lines: Sequence[str] = ()
-        with _unless_the_disk_fails():
-            lines = (self._folder / "roots").read_text(errors="replace").splitlines(keepends=True)
-        found = (match for line in lines if (match := _LINE.fullmatch(line)))
-        return {int(m[1]): bytes.fromhex(m[2]) for m in found if m[0] == _line(int(m[1]), bytes.fromhex(m[2]))}
+        """The noted roots, by step."""
+        return self._noted(STATES, 0, 1 << 62)
 
     def note(self, step: int, root: bytes) -> None:
         """Note the root of the state before ``step``."""
-        with _unless_the_disk_fails():
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with (self._folder / "roots").open("a") as file:
-                # On a line of its own, even after one that was cut.
-                file.write(f"\n{_line(step, root)}")
+        self._note(STATES, step, root)
 
     def row(self, step: int) -> list[bytes] | None:
-        """The noted roots of the outputs of ``step``; None if there are none, or the disk has changed them."""
-        with _unless_the_disk_fails():
-            data = self._row(step).read_bytes()
-            if data[:HASH] == keccak256(data[HASH:]):
-                return [data[first : first + HASH] for first in range(HASH, len(data), HASH)]
-        return None
+        """The noted roots of the outputs of ``step``; None if there are none."""
+        joined = self._noted(OUTPUTS, step, step).get(step)
+        return None if joined is None else [joined[at : at + HASH] for at in range(0, len(joined), HASH)]
 
     def note_row(self, step: int, roots: Sequence[bytes]) -> None:
         """Note the roots of the outputs of ``step``."""
+        self._note(OUTPUTS, step, b"".join(roots))
+
+    def _noted(self, what: str, first: int, last: int) -> dict[int, bytes]:
+        found = list[tuple[int, bytes, int]]()
         with _unless_the_disk_fails():
-            joined = b"".join(roots)
-            LocalWriter().write(str(self._row(step)), [keccak256(joined), joined])
+            found += self._database.rows(_FIND, *self._about, what, first, last)
+        return {step: roots for step, roots, checksum in found if checksum == self._checksum(what, step, roots)}
+
+    def _note(self, what: str, step: int, roots: bytes) -> None:
+        row = (*self._about, what, step, roots, self._checksum(what, step, roots))
+        with _unless_the_disk_fails():
+            self._database.write(("INSERT OR REPLACE INTO executions VALUES (?, ?, ?, ?, ?, ?, ?)", row), flush=False)
+
+    def _checksum(self, *row: object) -> int:
+        """A bit that the disk has changed would lose a dispute, and SQLite doesn't notice it."""
+        return zlib.crc32(repr((self._about, row)).encode())
 
     def held(self) -> Collection[int]:
         """The steps whose states are held."""
@@ -89,6 +96,7 @@ class ExecutionJournal:
     def hold(self, step: int, state: Sequence[Words]) -> None:
         """Hold this state; the oldest is removed if there are too many. The disk keeps room for another one."""
         with _unless_the_disk_fails():
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             LocalWriter().clean(str(self._folder))
             held = sorted(self._states(), key=lambda path: path.stat().st_mtime)
             for path in held[: max(0, len(held) - HELD + 1)]:
@@ -105,21 +113,16 @@ class ExecutionJournal:
             found.extend(self._folder.glob("state.*"))
         return found
 
-    def _row(self, step: int) -> Path:
-        return self._folder / f"row.{step}"
-
     def _file(self, step: int) -> Path:
         return self._folder / f"state.{step}"
 
 
-def forget_executions(evidence: Path, task_id: bytes) -> None:
+def forget_executions(database: PartyDatabase, task_id: bytes) -> None:
     """Remove the journals of a task."""
-    shutil.rmtree(evidence / FOLDER / task_id.hex(), ignore_errors=True)
-
-
-def _line(step: int, root: bytes) -> str:
-    told = f"{step} {root.hex()}"
-    return f"{told} {zlib.crc32(told.encode()):08x}\n"
+    with _unless_the_disk_fails():
+        database.create(_TABLE)
+        database.write(("DELETE FROM executions WHERE task = ?", (task_id,)), flush=False)
+    shutil.rmtree(database.folder / FOLDER / task_id.hex(), ignore_errors=True)
 
 
 @contextmanager

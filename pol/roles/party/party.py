@@ -10,7 +10,7 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.desks.vault import StakeVault
 from pol.chain.node.connection import Connection
 from pol.roles.party.decisions import Mode
-from pol.training.storage.kept_store import KeptStore
+from pol.roles.party.kept_store import KeptStore
 from pol.training.storage.store import Store
 
 

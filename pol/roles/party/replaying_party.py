@@ -23,12 +23,12 @@ from pol.graph.step_program import Component, StepProgram
 from pol.roles.party.attentive_executors import attentive
 from pol.roles.party.dispute_session import DisputeSession
 from pol.roles.party.execution_journal import ExecutionJournal, forget_executions
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.open_disputes import open_disputes
 from pol.roles.party.profile_evidence import ProfileEvidence
 from pol.roles.party.role import Role
 from pol.roles.party.second_look_evidence import LOOK_CHARGES, SecondLookEvidence
 from pol.roles.party.trace_publications import TracePublications
-from pol.training.storage.kept_store import KeptStore
 from pol.training.task.learning_proof import load_checkpoint
 from pol.verification.verdict.second_look import compare_second_looks
 
@@ -97,7 +97,7 @@ class ReplayingParty(Role):
         about, steps = (task.program, task.constants, executor), (segment * interval, interval)
         journal = None
         if isinstance(self.store, KeptStore):
-            journal = ExecutionJournal(self.store.folder, task_id, segment, entry.state_root)
+            journal = ExecutionJournal(self.store.database, task_id, segment, entry.state_root)
         # A segment with a journal has been read and checked before.
         start = None if journal is not None and journal.roots() else load()
         if not self.store.keeps:
@@ -150,7 +150,7 @@ class ReplayingParty(Role):
         """As `Role.release`, with the journals of executions."""
         super().release(task_id)
         if isinstance(self.store, KeptStore):
-            forget_executions(self.store.folder, task_id)
+            forget_executions(self.store.database, task_id)
 
     def disputed(self, task_id: bytes, number: int) -> tuple[SegmentClaim, ClaimCharge]:
         """The claim of a verdict that a dispute is about, and the charge against it.

@@ -28,11 +28,12 @@ from pol.dispute.dispute_needs import DisputeNeeds
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.execution.executor import ExecutorFactory
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.machine import FASTEST, FASTEST_DEVICE, MachineSpeeds
 from pol.roles.party.party import Party
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
 from pol.roles.party.proof_pins import require_pin
-from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.party_database import PartyDatabase
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof
@@ -85,8 +86,8 @@ class Role(Party):
         policy: the terms that the party accepts.
         rounds: source of drand rounds, needed if the deployment draws by drand and nobody else submits them.
         fees: limits on the cost of transactions.
-        evidence: a folder that keeps all that the party reads of the store (`pol.training.storage.kept_store`). A party
-            that stakes needs one.
+        evidence: the party's folder: its database (`pol.training.storage.party_database`), and all that it reads of the
+            store (`pol.roles.party.kept_store`). A party that stakes needs one.
         timer: clock in seconds that times a step before the party stakes.
         executors: what executes steps canonically: all cores, or a device (`pol.execution.device.open_device`).
     """
@@ -111,7 +112,7 @@ class Role(Party):
         self.market = deployment.market(connection)
         self.beacon = deployment.beacon_on(connection)
         self.rounds = rounds
-        self.store = Store(store_url) if evidence is None else KeptStore(store_url, evidence)
+        self.store = Store(store_url) if evidence is None else KeptStore(store_url, PartyDatabase(evidence))
         self.policy = policy
         self.timer = timer
         self.executors = executors

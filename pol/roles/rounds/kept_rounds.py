@@ -11,6 +11,7 @@ from pol.commitments.checkpoint_log import CheckpointLog, LogEdge
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.execution.executor import ExecutorFactory
+from pol.roles.party.kept_store import KeptStore
 from pol.rounds.auditing.claim_replay import load_phase, load_start, phase_constants
 from pol.rounds.auditing.roster_rules import final_of
 from pol.rounds.log.journaled_keeper import journaled_entries, keeper_journal_name
@@ -18,25 +19,25 @@ from pol.rounds.log.log_entries import PAGE, ClaimEntry, DeliveryEntry, LogEntry
 from pol.rounds.log.logged_rounds import LoggedRounds, rounds_of
 from pol.rounds.log.owned_file import FILE_LIMIT
 from pol.rounds.log.rounds_log import HEAD, LogHead, load_plan, pages_of, read_page, read_pages
-from pol.rounds.log.worker_journal import KeptEntries, journal_name, read_journal
+from pol.rounds.log.worker_journal import KeptEntries, journal_name
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.roster import ROSTER_LIMIT, Roster
 from pol.rounds.round_claim import INITIAL
 from pol.rounds.worker_key import require_signed
-from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 
-OTHER = "other.json"
+OTHER = "other head"
 """A second head of the keeper's that doesn't extend the one before."""
-DONE = "answerable.json"
+DONE = "answerable"
 """The claims whose answers lie in the folder."""
+_TABLE = "rounds (plan TEXT, name TEXT, content BLOB NOT NULL, PRIMARY KEY (plan, name))"
 
 
 class KeptRounds:
-    """What a party holds of a plan, in the folder of its store: its claims, what they name, the log, and the journal.
+    """What a party holds of a plan on its disk: its claims, what they name, the log, and the journal.
 
-    Objects are copied as they are read (`KeptStore`). `refresh` follows the store; answers are made of the copies
-    alone.
+    Objects are copied as they are read (`KeptStore`), and what changes is copied to the table ``rounds``. `refresh`
+    follows the store; answers are made of the copies alone.
 
     Raises:
         ProtocolError: the store's plan isn't the registered one.
@@ -64,23 +65,26 @@ class KeptRounds:
         self._edge = LogEdge()
         """Of the log's full pages."""
         self._begun: tuple[int, list[bytes]] = (0, [])
-        self._takes = [self._take_log, self._take_journal]
+        self._takes = {HEAD: self._take_log, journal_name(self.plan.digest, worker): self._take_journal}
         if worker == self.plan.coordinator:
-            self._takes.append(self._take_begun)
-        self._done = set[str](json.loads(self.own.read(DONE))) if self.own.holds(DONE) else set[str]()
+            self._takes[keeper_journal_name(self.plan.digest)] = self._take_begun
+        store.database.create(_TABLE)
+        self._done = set[str](json.loads(self._copy(DONE) or "[]"))
         if store.lacks(self.name):
             self._done = set()  # all is looked for again
-        for take in self._takes:
-            take(self.own)
-        if self.own.holds(OTHER):
-            self.other = LogHead.decode(self.own.read(OTHER))
+        for name, take in self._takes.items():
+            if (data := self._copy(name)) is not None:
+                take(name, data)
+        if (other := self._copy(OTHER)) is not None:
+            self.other = LogHead.decode(other)
 
     def refresh(self) -> None:
         """Copy what the store has by now: ``troubles`` says what couldn't be read, ``unanswerable`` what is missing."""
         self.troubles, self.unanswerable = [], []
-        for take in self._takes:
+        for name, take in self._takes.items():
             try:
-                take(self.store)
+                if self.store.holds(name) and (data := self.store.read(name, limit=FILE_LIMIT)) != self._copy(name):
+                    take(name, data)
             except PolError as error:
                 self.troubles.append(str(error))
         for entry in self.owed:
@@ -92,7 +96,7 @@ class KeptRounds:
                     self.unanswerable.append(self._missing(entry, error))
                 else:
                     self._done.add(entry.claim.digest.hex())
-                    self.own.replace(DONE, json.dumps(sorted(self._done)).encode())
+                    self._keep_copy(DONE, json.dumps(sorted(self._done)).encode())
 
     @cached_property
     def rounds(self) -> LoggedRounds:
@@ -206,20 +210,24 @@ class KeptRounds:
         return (
             f"a demand or dispute about the claim of round {claim.round}, {self.plan.phase_name(claim.phase)}, part "
             f"{claim.part} could not be answered, and would cost the stake: {error}. Put back the objects and the "
-            f"journal in {self.store.url}, or the folder {self.store.folder}"
+            f"journal in {self.store.url}, or the folder {self.store.database.folder}"
         )
 
-    def _take_log(self, store: Store) -> None:
-        """Go on with the newest head of the log in a store, if it extends the one before; else keep both."""
-        if not store.holds(HEAD):
-            return
-        data = store.read(HEAD)
+    def _copy(self, name: str) -> bytes | None:
+        query = "SELECT content FROM rounds WHERE (plan, name) = (?, ?)"
+        return next((bytes(content) for (content,) in self.store.database.rows(query, self.name, name)), None)
+
+    def _keep_copy(self, name: str, data: bytes) -> None:
+        self.store.database.write(("INSERT OR REPLACE INTO rounds VALUES (?, ?, ?)", (self.name, name, data)))
+
+    def _take_log(self, name: str, data: bytes) -> None:
+        """Go on with the newest head of the log, if it extends the one before; else keep both."""
         head = LogHead.decode(data)
         if self.head is not None and (head.size, head.root) == (self.head.size, self.head.root):
             return
         if head.plan != self.plan.digest:
-            raise ProtocolError(f"{store.url} has the log of another plan: name its store, or its --plan")
-        require_signed(head.digest, head.signature, self.plan.coordinator, f"the head of the log in {store.url}")
+            raise ProtocolError(f"{self.store.url} has the log of another plan: name its store, or its --plan")
+        require_signed(head.digest, head.signature, self.plan.coordinator, f"the head of the log in {self.store.url}")
         scope, before = f"log-{head.size}-{head.root.hex()[:16]}", self.head
         with self.store.about(scope):
             pages = pages_of(self.store, head)
@@ -233,10 +241,10 @@ class KeptRounds:
             edge = edge.append(each)
             full = full if edge.size % PAGE else edge
         if edge.size != head.size or edge.root() != head.root:
-            raise OperationalError(f"the pages of the log in {store.url} don't lead to its root: ask its keeper")
+            raise OperationalError(f"the pages of the log in {self.store.url} don't lead to its root: ask its keeper")
         if any(one != other for one, other in zip(old[known:], hashes, strict=False)):
             self.other = head
-            self.own.replace(OTHER, data)
+            self._keep_copy(OTHER, data)
             return
         if head.size < len(old):
             return  # an older state
@@ -250,21 +258,15 @@ class KeptRounds:
         sizes = (*(size for _, size in self._pages[:same]), *map(len, read))
         self.head, self._pages, self._edge = head, list(zip(pages, sizes, strict=True)), full
         self.logged = replace(logged, store=self.own)
-        self.own.replace(HEAD, data)
+        self._keep_copy(name, data)
         if before is not None:
             self.store.release(f"log-{before.size}-{before.root.hex()[:16]}")
         self._changed()
 
-    def _take_journal(self, store: Store) -> None:
-        name = journal_name(self.plan.digest, self.worker)
-        if not store.holds(name):
-            return
-        data = store.read(name, limit=FILE_LIMIT)
-        if store is not self.own and self.own.holds(name) and self.own.read(name, limit=FILE_LIMIT) == data:
-            return
+    def _take_journal(self, name: str, data: bytes) -> None:
+        journal = KeptEntries(self.store)
+        journal.decode(data, self.plan.digest, self.worker)
         with self.store.about(self.name):
-            journal = read_journal(store, self.plan.digest, self.worker)
-            journal.store = self.store
             entries = list(journal.entries())
             for entry in entries:
                 if isinstance(entry, RosterEntry):
@@ -272,19 +274,15 @@ class KeptRounds:
         if len(entries) < len(list(self.journal.entries())):
             return  # an older state: the copy has more
         journal.store, self.journal = self.own, journal
-        self.own.replace(name, data)
+        self._keep_copy(name, data)
         self._changed()
 
-    def _take_begun(self, store: Store) -> None:
+    def _take_begun(self, name: str, data: bytes) -> None:
         """Copy the journal of the keeper, whose own process this is beside."""
-        name = keeper_journal_name(self.plan.digest)
-        if not store.holds(name):
-            return
-        data = store.read(name, limit=FILE_LIMIT)
         begun = journaled_entries(data, name)
         if begun != self._begun and begun[0] + len(begun[1]) >= self._begun[0] + len(self._begun[1]):
             self._begun = begun
-            self.own.replace(name, data)
+            self._keep_copy(name, data)
             self._changed("whole")
 
     def _changed(self, *names: str) -> None:

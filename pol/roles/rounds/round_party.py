@@ -23,6 +23,7 @@ from pol.dispute.play.round_evidence import trace_of
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.execution.executor import ExecutorFactory
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.party import Party
 from pol.roles.process.final_tasks import final_ones
 from pol.roles.process.party_process import PartyProcess
@@ -32,7 +33,7 @@ from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
 from pol.rounds.log.journaled_keeper import require_keeper_journal
 from pol.rounds.log.log_entries import ClaimEntry
 from pol.rounds.log.logged_rounds import LoggedRounds
-from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.party_database import PartyDatabase
 
 KEPT_BYTES = 8 << 30
 """Of executions in memory, as in the market."""
@@ -41,7 +42,7 @@ KEPT_BYTES = 8 << 30
 class RoundParty(Party):
     """A worker, or with ``keeps`` the coordinator, of the plan that is registered as ``plan_id``.
 
-    All that it answers with lies in ``folder``, a store of its own: what it has read of the store of the training.
+    All that it answers with lies in ``folder``, its own: what it has read of the store of the training.
 
     Args:
         leaves: take the stake back as soon as nothing is open.
@@ -67,7 +68,7 @@ class RoundParty(Party):
         self.connection, self.contracts, self.plan_id, self.leaves = connection, contracts, plan_id, leaves
         self.wallet = Wallet(connection, LocalSigner(key) if isinstance(key, bytes) else key, policy=fees)
         self.executors, self.keeps = executors, keeps
-        self.store: KeptStore = KeptStore(store_url, folder)
+        self.store: KeptStore = KeptStore(store_url, PartyDatabase(folder), f"rounds/{plan_id.hex()[:16]}")
         self.name = self.wallet.address.lower()
         self.terms = contracts.bonds.terms(plan_id)
         self._require_key()

@@ -16,11 +16,11 @@ from pol.errors import OperationalError, ProtocolError
 from pol.graph.captured_step import Capture
 from pol.graph.work_estimate import step_work
 from pol.incentives.payouts import look_fee, share_up
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.party.proof_pins import pin_of
 from pol.roles.party.role import Role
 from pol.roles.process.defence import reason_not_to_defend
-from pol.training.storage.kept_store import KeptStore
 from pol.training.task import published_task, task_source
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_source import TaskStep

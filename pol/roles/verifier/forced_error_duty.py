@@ -3,18 +3,55 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from functools import cached_property
 
 from pol.chain.desks.verdicts import PlacedClaim
 from pol.claims.segment_claim import SegmentClaim
 from pol.errors import OperationalError, ProtocolError
 from pol.incentives.forced_errors import Assignment
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.role import Role
-from pol.roles.verifier.sealed_roots import SealedRoots
-from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.party_database import PartyDatabase
 
 NO_REPLAY = b"\xff" * 32
 """Stands in for an impossible replay: the contract takes any root but zero."""
+
+
+class SealedRoots:
+    """True replay roots behind forced errors, in the table ``sealed_roots``, until disclosure: a replay is long.
+
+    Only the root is kept: the rest of the claim is on chain, and the seal there shows whether the disk has damaged it.
+    A disk that fails holds no verdict back: a root that isn't kept is replayed.
+    """
+
+    def __init__(self, database: PartyDatabase | None) -> None:
+        self._database = database
+        self._known: dict[tuple[bytes, int], bytes] = {}
+        if database is not None:
+            with suppress(OperationalError):
+                database.create("sealed_roots (task BLOB, seating INTEGER, root BLOB, PRIMARY KEY (task, seating))")
+                for task_id, seating, root in database.rows("SELECT * FROM sealed_roots WHERE length(root) = 32"):
+                    self._known[task_id, seating] = root
+
+    def keep(self, task_id: bytes, seating: int, root: bytes) -> None:
+        """Keep a root, before the verdict that hides it is sent."""
+        self._known[task_id, seating] = root
+        self._write("INSERT OR REPLACE INTO sealed_roots VALUES (?, ?, ?)", task_id, seating, root)
+
+    def root(self, task_id: bytes, seating: int) -> bytes | None:
+        """The kept root, if any."""
+        return self._known.get((task_id, seating))
+
+    def forget(self, task_id: bytes) -> None:
+        """Drop all roots of a task."""
+        self._known = {key: root for key, root in self._known.items() if key[0] != task_id}
+        self._write("DELETE FROM sealed_roots WHERE task = ?", task_id)
+
+    def _write(self, statement: str, *values: bytes | int) -> None:
+        if self._database is not None:
+            with suppress(OperationalError):
+                self._database.write((statement, values))
 
 
 class ErringParty(Role, ABC):
@@ -22,7 +59,7 @@ class ErringParty(Role, ABC):
 
     @cached_property
     def _sealed_roots(self) -> SealedRoots:
-        return SealedRoots(self.store.folder / "sealed" if isinstance(self.store, KeptStore) else None)
+        return SealedRoots(self.store.database if isinstance(self.store, KeptStore) else None)
 
     @cached_property
     def _prepared(self) -> set[tuple[bytes, int]]:

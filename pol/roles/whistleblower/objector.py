@@ -11,11 +11,11 @@ from pol.claims.segment_claim import SecondLook, SegmentClaim
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.data_availability import lost_states
 from pol.roles.party.dispute_session import GAME
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.log_disputant import LogDisputant
 from pol.roles.process.defence import require_defensible
 from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.second_opinion import FLAKY, SecondOpinion
-from pol.training.storage.kept_store import KeptStore
 from pol.training.storage.store import Store
 from pol.verification.examination.screening import screen
 from pol.verification.verdict.second_look import decide_with_second_look

@@ -6,7 +6,6 @@ Each party is a process of its own with a disk of its own, and is killed in the 
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.execution.executor import Executor
 from pol.graph.capture import Capture, Loop, capture
-from pol.roles.party.execution_journal import FOLDER
+from pol.roles.party.execution_journal import forget_executions
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver.solver import Solver
@@ -38,6 +37,7 @@ from pol.roles.verifier.verifier import Verifier
 from pol.roles.verifier.verifier_decisions import next_of_verifier
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
+from pol.training.storage.party_database import PartyDatabase
 from pol.training.task.task_document import LoadedTask
 
 INTERVAL, STEPS, TOKENS = 20, 40, 256
@@ -274,7 +274,7 @@ class Trial:
         before, first = order(self.connection, "evm_snapshot"), len(self.acts)
         # What the parties know of an earlier dispute would help them in this one.
         for kind in ("verifier", "whistleblower"):
-            shutil.rmtree(self._folder / kind / FOLDER, ignore_errors=True)
+            forget_executions(PartyDatabase(self._folder / kind), task_id)
         market = self._arena.deployment.market(self.connection)
 
         with Party(self.life("verifier", lie)) as verifier, Party(self.life("whistleblower")) as whistleblower:

@@ -13,6 +13,7 @@ from lab.benchmarks.figure import Figure, forget_peak, peak_memory
 from pol.commitments.keccak import keccak256
 from pol.execution.cpu import CpuExecutor
 from pol.graph.tensor_type import DType, TensorType
+from pol.roles.party.kept_store import KeptStore
 from pol.roles.rounds.kept_rounds import KeptRounds
 from pol.rounds.auditing.round_audit import findings_by_roots
 from pol.rounds.log.log_entries import ClaimEntry, RosterEntry
@@ -21,7 +22,7 @@ from pol.rounds.plan.rounds_plan import Constants, InitialValue, Phase, RoundsPl
 from pol.rounds.roster import Member, Roster
 from pol.rounds.round_claim import INITIAL, BoundSlot, RoundClaim, encode_sources, sources_root, start_of
 from pol.rounds.worker_key import WorkerKey
-from pol.training.storage.kept_store import KeptStore
+from pol.training.storage.party_database import PartyDatabase
 from pol.training.storage.store import Store
 
 ROUNDS = 1000
@@ -71,7 +72,8 @@ def long_log_figures(rounds: int = ROUNDS) -> dict[str, Figure]:
             add_round(store, plan, keeper, round_)
         keeper.publish()
         forget_peak()
-        party = KeptRounds(KeptStore(store.url, Path(folder) / "kept"), plan.registration, KEEPER.name, CpuExecutor)
+        kept = KeptStore(store.url, PartyDatabase(Path(folder) / "kept"))
+        party = KeptRounds(kept, plan.registration, KEEPER.name, CpuExecutor)
         right = set[bytes]()
 
         def look() -> None:

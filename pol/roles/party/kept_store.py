@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from pol.errors import OperationalError, ProtocolError, reason_of
+from pol.errors import OperationalError, ProtocolError
+from pol.training.storage.party_database import PartyDatabase
 from pol.training.storage.store import LIMIT, Store
 
 KEPT_SECONDS = 400 * 24 * 3600
@@ -23,31 +23,29 @@ KEPT_SECONDS = 400 * 24 * 3600
 HELD = 1 << 30
 """Bytes of objects that the disk refused and memory holds; the largest objects are dropped first."""
 LOG = logging.getLogger(__name__)
+_TABLE = "evidence (scope TEXT, digest TEXT, PRIMARY KEY (scope, digest)) WITHOUT ROWID"
+_NOTE = "INSERT OR IGNORE INTO evidence VALUES (?, ?)"
+_OF_NO_OTHER = "SELECT digest FROM evidence GROUP BY digest HAVING min(scope) = ?1 AND max(scope) = ?1"
 
 
 class KeptStore(Store):
-    """A store whose objects are kept in ``folder`` as they are read, and read from there first.
+    """A store whose objects are kept beside the party's database as they are read, and read from there first.
+
+    The table ``evidence`` has the objects that were read in each scope.
 
     Raises:
-        OperationalError: no filesystem serves the URL, or the folder can't be written.
+        OperationalError: no filesystem serves the URL, or the table can't be read.
     """
 
-    def __init__(self, url: str, folder: Path, options: Mapping[str, Any] | None = None):
-        super().__init__(url, options)
-        self.folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise OperationalError(f"can't keep evidence in {folder}: {reason_of(error)}; name another") from error
-        self._own = Store(f"file://{folder.resolve()}")
+    def __init__(self, url: str, database: PartyDatabase, name: str = "evidence"):
+        super().__init__(url)
+        self.database, self.folder = database, database.folder / name
+        self._own = Store(f"file://{self.folder.resolve()}")
         self._scope: str | None = None
-        self._known: dict[str, set[str]] = {}
-        """By scope the objects that were read in it; its file has one digest a line."""
-        self._unwritten: dict[str, set[str]] = {}
-        """Digests that aren't in the file yet."""
         self._unkept: dict[str | None, dict[str, str]] = {}
-        """By scope the objects that the disk refused, and why. A task is stopped only by its own evidence."""
+        """By scope the objects that the disk, or the table, refused, and why. A task is stopped only by its own."""
         self._held: dict[str, bytes] = {}
+        database.create(_TABLE)
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """The object, from the own disk if it is whole there; else it is written there before this returns.
@@ -61,13 +59,11 @@ class KeptStore(Store):
             # A damaged copy is fetched and written again.
             with suppress(ProtocolError, OperationalError):
                 data = self._own.get(digest, limit=limit)
-                self._used(digest)
-                self._is_kept(digest)
+                self._keep(digest)
                 return data
         held = self._held.get(digest)
         data = held if held is not None and len(held) <= limit else super().get(digest, limit=limit)
-        self._note(digest)
-        self._write(digest, data)
+        self._keep(digest, data)
         return data
 
     def pieces(self, digest: str, *, limit: int = LIMIT) -> Iterator[bytes]:
@@ -79,8 +75,7 @@ class KeptStore(Store):
                 # The disk, or the store: `get` knows what to do.
                 yield self.get(digest, limit=limit)
                 return
-        self._used(digest)
-        self._is_kept(digest)
+        self._keep(digest)
         yield from self._own.pieces(digest, limit=limit)
 
     def get_public(self, digest: str, *, limit: int = LIMIT) -> bytes:
@@ -110,12 +105,8 @@ class KeptStore(Store):
 
     def unkept(self) -> str:
         """The first object of this scope, or of none, that isn't on the disk, and why; empty if there is none."""
-        for scope in {self._scope, None}:
-            for digest, why in self._unkept.get(scope, {}).items():
-                return f"can't keep the evidence {digest} in {self.folder} ({why})"
-        if self._scope is not None and self._unwritten.get(self._scope):
-            return f"can't note in {self.folder} which task needs the evidence"
-        return ""
+        refused = self._unkept.get(None, {}) | self._unkept.get(self._scope, {})
+        return next((f"can't keep the evidence {each} in {self.folder} ({why})" for each, why in refused.items()), "")
 
     @contextmanager
     def about(self, scope: str) -> Iterator[None]:
@@ -128,24 +119,22 @@ class KeptStore(Store):
 
     def lacks(self, scope: str) -> list[str]:
         """The objects that were kept for ``scope`` and aren't on the own disk any more."""
-        return sorted(digest for digest in self._objects(scope) if not self._own.exists(digest))
+        kept = self.database.rows("SELECT digest FROM evidence WHERE scope = ? ORDER BY digest", scope)
+        return [digest for (digest,) in kept if not self._own.exists(digest)]
 
     def release(self, scope: str) -> int:
         """Remove objects that were read in this scope only; the number of files."""
-        for digest in self._unkept.pop(scope, {}):
-            self._let_go(digest)
+        refused = self._unkept.pop(scope, {})
+        elsewhere = set[str]().union(*self._unkept.values())
+        for digest in refused.keys() - elsewhere:
+            self._held.pop(digest, None)
         removed = 0
         # If the disk fails, the files stay until they fall out of use.
-        with suppress(OSError):
-            named = {path.name for path in self.folder.glob("scopes/*")} | self._unwritten.keys()
-            kept = set[str]().union(*(self._objects(other) for other in named - {scope}))
-            for digest in self._objects(scope) - kept:
-                with suppress(OSError):
-                    (self.folder / digest[:2] / digest).unlink()
-                    removed += 1
-            (self.folder / "scopes" / scope).unlink(missing_ok=True)
-        self._known.pop(scope, None)
-        self._unwritten.pop(scope, None)
+        with suppress(OperationalError):
+            self.database.write(*((_NOTE, (scope, digest)) for digest in refused))
+            for (digest,) in self.database.rows(_OF_NO_OTHER, scope):
+                removed += digest not in elsewhere and _removed(self._file(digest))
+            self.database.write(("DELETE FROM evidence WHERE scope = ?", (scope,)))
         return removed
 
     def exists(self, digest: str) -> bool:
@@ -155,72 +144,42 @@ class KeptStore(Store):
     def forget(self, seconds: float = KEPT_SECONDS) -> int:
         """Remove objects unused for ``seconds``, and files that killed writers have left; the number of files."""
         removed, oldest = self._own.clean(), time.time() - seconds
-        for path in self.folder.glob("??/*"):
-            with suppress(OSError):
-                if path.stat().st_mtime < oldest:
-                    path.unlink()
-                    removed += 1
-        return removed
+        return removed + sum(_removed(path, oldest) for path in self.folder.glob("??/*"))
 
-    def _used(self, digest: str) -> None:
-        with suppress(OSError):
-            os.utime(self.folder / digest[:2] / digest)
-        self._note(digest)
+    def _file(self, digest: str) -> Path:
+        return self.folder / digest[:2] / digest
 
-    def _objects(self, scope: str) -> set[str]:
-        if scope not in self._known:
-            path = self.folder / "scopes" / scope
-            self._known[scope] = set(path.read_text().split()) if path.is_file() else set()
-        return self._known[scope] | self._unwritten.get(scope, set())
-
-    def _note(self, digest: str) -> None:
-        """Note the scope of an object, in memory until the disk takes it."""
-        if self._scope is None:
-            return
-        known = False
-        with suppress(OSError):
-            known = digest in self._objects(self._scope)
-        if not known:
-            self._unwritten.setdefault(self._scope, set()).add(digest)
-        self._write_notes()
-
-    def _write_notes(self) -> None:
-        if self._scope is None or not (left := self._unwritten.get(self._scope)):
-            return
-        with suppress(OSError):
-            (self.folder / "scopes").mkdir(exist_ok=True)
-            with (self.folder / "scopes" / self._scope).open("a") as file:
-                # On a line of its own, even after a partial line of a full disk.
-                file.write("".join(f"\n{digest}\n" for digest in sorted(left)))
-            del self._unwritten[self._scope]
-            if self._scope in self._known:
-                self._known[self._scope] |= left
-
-    def _write(self, digest: str, data: bytes) -> None:
+    def _keep(self, digest: str, data: bytes | None = None) -> None:
+        """Write an object that isn't on the disk, and note the scope that needs it; hold in memory what is refused."""
         try:
-            self._own.put(data)
+            if data is not None:
+                self._own.put(data)
+            if self._scope is not None:
+                self.database.write((_NOTE, (self._scope, digest)))
         except OperationalError as error:
             self._unkept.setdefault(self._scope, {})[digest] = str(error)
-            self._held[digest] = data
+            if data is not None:
+                self._held[digest] = data
             while sum(map(len, self._held.values())) > HELD:
                 del self._held[max(self._held, key=lambda each: len(self._held[each]))]
             return
-        self._is_kept(digest)
+        with suppress(OSError):
+            os.utime(self._file(digest))
+        for scope in {self._scope, None}:
+            self._unkept.get(scope, {}).pop(digest, None)
+        self._held.pop(digest, None)
 
     def _write_again(self) -> None:
-        self._write_notes()
         for scope in {self._scope, None}:
             for digest in list(self._unkept.get(scope, {})):
                 # An object that is gone can't be kept either, and stays reported.
                 with suppress(OperationalError, ProtocolError):
                     self.get(digest)
 
-    def _is_kept(self, digest: str) -> None:
-        for unkept in self._unkept.values():
-            unkept.pop(digest, None)
-        self._held.pop(digest, None)
 
-    def _let_go(self, digest: str) -> None:
-        """Hold an object no longer, unless another scope needs it."""
-        if not any(digest in unkept for unkept in self._unkept.values()):
-            self._held.pop(digest, None)
+def _removed(path: Path, unused_since: float = float("inf")) -> bool:
+    with suppress(OSError):
+        if path.stat().st_mtime < unused_since:
+            path.unlink()
+            return True
+    return False

@@ -1,0 +1,115 @@
+"""The database of a party: one SQLite file in its folder, with a table for each kind of state that it keeps.
+
+A cache: whoever loses it computes, reads and looks for everything again. Large objects lie in files beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pol.errors import OperationalError, reason_of
+
+FILE = "party.sqlite"
+Statement: TypeAlias = tuple[str, tuple[Any, ...]]
+_APPLICATION = 0x706F6C32
+_BUSY_SECONDS = 10.0
+
+
+class PartyDatabase:
+    """The file ``party.sqlite`` in a folder, in WAL mode: several processes may share it, if they don't `claim` it.
+
+    A module creates the table that it owns. A kill at any point leaves a transaction whole or absent.
+
+    Raises:
+        OperationalError: the folder or the file can't be used, is damaged, or is no database of a party; the message
+            says what to do. So do all methods.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / FILE
+        self._lock, self._claim = threading.RLock(), -1
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            told = f"can't keep a party's state in {folder}: {reason_of(error)}"
+            raise OperationalError(f"{told}; make it writable, or name another --data folder") from error
+        # isolation_level None: transactions are begun and committed here and nowhere else.
+        self._database = sqlite3.connect(self.path, _BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self._database.close)
+        self.rows("PRAGMA journal_mode=WAL")
+        if not self.rows("SELECT 1 FROM sqlite_master"):
+            self.rows(f"PRAGMA application_id={_APPLICATION}")
+        found = self.rows("PRAGMA application_id") + self.rows("PRAGMA quick_check")
+        if found != [(_APPLICATION,), ("ok",)]:
+            raise self.damaged(found)
+
+    def claim(self) -> None:
+        """Let no other process claim the folder until `close`, or until this process ends in any way."""
+        if self._claim >= 0:
+            return
+        try:
+            self._claim = os.open(self.folder, os.O_RDONLY)
+            flock(self._claim, LOCK_EX | LOCK_NB)
+        except BlockingIOError as error:
+            self._release()
+            told = f"another process works with this key on this chain and holds {self.folder}: wait for it, or end it"
+            raise OperationalError(f"{told}; another key needs another folder") from error
+        except OSError:  # a filesystem without locks
+            pass
+
+    def create(self, table: str) -> None:
+        """Create a table unless it is there: ``NAME (COLUMNS)``."""
+        self.rows(f"CREATE TABLE IF NOT EXISTS {table}")
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows that a query finds."""
+        with self._operational():
+            return self._database.execute(query, values).fetchall()
+
+    def write(self, *statements: Statement, flush: bool = True) -> None:
+        """Execute statements in one transaction. It outlives a kill, and with ``flush`` a power cut."""
+        with self._operational():
+            self._database.execute(f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}")
+            with self._database:  # ends the transaction, or takes it back
+                self._database.execute("BEGIN IMMEDIATE")
+                for statement, values in statements:
+                    self._database.execute(statement, values)
+            if not self.path.exists():
+                raise sqlite3.OperationalError("the file was deleted")
+
+    def damaged(self, why: object) -> OperationalError:
+        """The error for a file that can't be believed."""
+        told = f"{self.path} is damaged, or no database of a party ({why}): move it away and start again"
+        return OperationalError(f"{told}, which costs time: what it held is read and computed again")
+
+    def close(self) -> None:
+        """Close the file, and leave the folder to other processes."""
+        self._database.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._claim >= 0:
+            os.close(self._claim)
+            self._claim = -1
+
+    @contextmanager
+    def _operational(self) -> Iterator[None]:
+        try:
+            with self._lock:
+                yield
+        except sqlite3.Error as error:
+            match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+                case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                    raise OperationalError(f"another process holds {self.path}: wait for it, or end it") from error
+                case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+                    raise self.damaged(error) from error
+            raise OperationalError(f"can't use {self.path} ({error}): make room there, or repair that") from error
