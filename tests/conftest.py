@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 # Test processes share the cores, and threads of BLAS and OpenMP that spin while they wait take most of them away.
@@ -40,10 +40,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: min(order.get(item.path.stem, last), order.get(item.path.parent.name, last)))
 
 
-def pytest_collection_finish() -> None:
-    """Imported modules live to the end: the collector needn't go through them again, as it does each few seconds."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Imported modules live to the end: the collector goes through them neither now nor, every few seconds, later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
