@@ -152,7 +152,8 @@ class Builder:
             result = self.emit(Op.MOV, result)
         needed = self._ancestors(result)
         constants = [handle for handle in needed if not isinstance(self._registers[handle], Instruction)]
-        order = [*range(self._inputs), *constants, *(handle for handle in needed if handle not in set(constants))]
+        computed = [handle for handle in needed if isinstance(self._registers[handle], Instruction)]
+        order = [*range(self._inputs), *constants, *computed]
         number = {handle: register for register, handle in enumerate(order)}
         words, instructions = [], []
         for handle in order[self._inputs :]:
