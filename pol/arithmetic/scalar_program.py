@@ -151,9 +151,8 @@ class Builder:
         if result < self._inputs or not isinstance(self._registers[result], Instruction):
             result = self.emit(Op.MOV, result)
         needed = self._ancestors(result)
-        constants = [handle for handle in needed if not isinstance(self._registers[handle], Instruction)]
-        computed = [handle for handle in needed if isinstance(self._registers[handle], Instruction)]
-        order = [*range(self._inputs), *constants, *computed]
+        # Constants come first; both are in the order of their handles.
+        order = [*range(self._inputs), *sorted(needed, key=lambda each: isinstance(self._registers[each], Instruction))]
         number = {handle: register for register, handle in enumerate(order)}
         words, instructions = [], []
         for handle in order[self._inputs :]:
