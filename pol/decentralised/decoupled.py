@@ -10,12 +10,13 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.multiprocessing.spawn import ProcessException, spawn
+from torch.multiprocessing.spawn import ProcessException, start_processes
 
 from pol.decentralised.arrival_server import ArrivalServer, ArrivalWorker, Sent
 from pol.decentralised.diloco import LOCAL, MERGE, MESSAGE, SENT, DiLoCo, data_order, merge_step, message_step
@@ -91,25 +92,24 @@ def run_decoupled(
     """Train in ``folder/store`` with processes of this machine: the server, and one for each seat, from 1 on.
 
     A training whose processes were killed goes on: where only some were, all are started again, as long as rounds pass.
-
     Functions and classes are given to processes by name: they stand in a module. ``authors`` are those that cheat.
     """
     arguments = (str(folder.resolve()), plan.digest.hex(), options, dict(authors or {}), server)
     log, ended = Store(f"file://{folder.resolve()}/store"), -1
+    get_context("forkserver").set_forkserver_preload([__name__])  # torch is imported once for all
+    run = partial(start_processes, nprocs=1 + options.seats, join=False, start_method="forkserver")
     while True:
         meeting_file(folder, plan).unlink(missing_ok=True)  # of a run that was killed
-        context = spawn(_work, arguments, 1 + options.seats, join=False)  # type: ignore[no-untyped-call]  # as torch is
+        context = run(_work, arguments)
         try:
             while not context.join():
                 pass
+            return
         except ProcessException:  # of a killed one, or of one that has lost it
-            is_killed = any(process.exitcode == -signal.SIGKILL for process in context.processes)
             size = load_head(log)[1].size if log.holds(HEAD) else 0
-            if not is_killed or size == ended:
+            if size == ended or not any(each.exitcode == -signal.SIGKILL for each in context.processes):
                 raise
             ended = size
-        else:
-            return
 
 
 def _work(rank: int, folder: str, digest: str, options: Decoupled, authors: dict[int, Any], server: Server) -> None:
