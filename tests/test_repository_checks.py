@@ -65,16 +65,12 @@ def test_no_circle_of_files() -> None:
     assert len(order) == len(imports)
 
 
-def forge_said(*arguments: str, profile: str = "default") -> str:
-    """What forge says of the tests of a profile of foundry.toml, of which all passed."""
-    (ROOT / "build").mkdir(exist_ok=True)
-    # The lock of .ci/artifacts.py: what one process compiles, another one finds.
-    return run("flock", "build/forge.lock", "env", f"FOUNDRY_PROFILE={profile}", FORGE, "test", *arguments)
-
-
 def forge_test(*arguments: str, profile: str = "default") -> int:
     """Number of tests of a profile of foundry.toml that passed; all did."""
-    passed, failed = re.findall(r"(\d+) tests passed, (\d+) failed", forge_said(*arguments, profile=profile))[-1]
+    (ROOT / "build").mkdir(exist_ok=True)
+    # The lock of .ci/artifacts.py: what one process compiles, another one finds.
+    said = run("flock", "build/forge.lock", "env", f"FOUNDRY_PROFILE={profile}", FORGE, "test", *arguments)
+    passed, failed = re.findall(r"(\d+) tests passed, (\d+) failed", said)[-1]
     assert int(failed) == 0
     return int(passed)
 
