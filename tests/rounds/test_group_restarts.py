@@ -4,6 +4,7 @@ import fcntl
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -35,18 +36,16 @@ PIPELINE = Pipeline(rounds=3, rows=64)
 STAGES = partial(staged_roster, stages=2, parts=PIPELINE.parts)
 
 
-Train = Callable[[Path, tuple[int, str] | None], None]
-"""Trains in a folder; a process may die."""
+Train = Callable[[Path, RoundsPlan, tuple[int, str] | None], None]
+"""Trains in a folder whose store has the plan; a process may die."""
 
 
-def train_by_diloco(folder: Path, dies: tuple[int, str] | None) -> None:
-    plan = diloco_plan(Store(f"file://{folder}/store"), DILOCO, local_key(-1).name, bytes(32))
+def train_by_diloco(folder: Path, plan: RoundsPlan, dies: tuple[int, str] | None) -> None:
     do_round = diloco_round if dies is None else partial(dying_round, diloco_round, str(folder / "dead"), *dies)
     run_workers(folder, plan, do_round, 2)
 
 
-def train_by_pipeline(folder: Path, dies: tuple[int, str] | None) -> None:
-    plan = pipeline_plan(Store(f"file://{folder}/store"), PIPELINE, local_key(-1).name, bytes(32))
+def train_by_pipeline(folder: Path, plan: RoundsPlan, dies: tuple[int, str] | None) -> None:
     do_round = pipeline_round if dies is None else partial(dying_round, pipeline_round, str(folder / "dead"), *dies)
     run_pipeline(folder, plan, do_round, 2, STAGES)
 
@@ -59,31 +58,32 @@ def log_of(folder: Path) -> bytes:
     return load_head(store)[1].root
 
 
-def require_same(train: Train, folder: Path, deaths: Sequence[tuple[int, str]]) -> None:
-    """A training goes on after each death, to the log of one without."""
-    (folder / "undisturbed").mkdir()
-    train(folder / "undisturbed", None)
+def require_same(train: Train, folder: Path, plan: RoundsPlan, deaths: Sequence[tuple[int, str]]) -> None:
+    """A training goes on after each death, to the log of one without; the plan is made once, in ``folder/planned``."""
+    copytree(folder / "planned", folder / "undisturbed")
+    train(folder / "undisturbed", plan, None)
     root = log_of(folder / "undisturbed")
     for death in deaths:
-        place = folder / "-".join(map(str, death))
-        place.mkdir()
+        place = copytree(folder / "planned", folder / "-".join(map(str, death)))
         with pytest.raises(Exception, match=r"SIGKILL|has failed"):
-            train(place, death)
-        train(place, death)
+            train(place, plan, death)
+        train(place, plan, death)
         assert log_of(place) == root, death
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("place", chosen_rows.first([JOURNALED, BEGUN], 1, others=pytest.mark.slow))
 def test_a_group_that_is_started_again_goes_on(tmp_path: Path, place: str) -> None:
-    require_same(train_by_diloco, tmp_path, [(0, place)])
-    train_by_diloco(tmp_path / "undisturbed", None)  # it is done
+    plan = diloco_plan(Store(f"file://{tmp_path}/planned/store"), DILOCO, local_key(-1).name, bytes(32))
+    require_same(train_by_diloco, tmp_path, plan, [(0, place)])
+    train_by_diloco(tmp_path / "undisturbed", plan, None)  # it is done
     log_of(tmp_path / "undisturbed")
 
 
 @pytest.mark.long
 def test_a_pipeline_that_is_started_again_goes_on(tmp_path: Path) -> None:
-    require_same(train_by_pipeline, tmp_path, [(1, SHARED)])
+    plan = pipeline_plan(Store(f"file://{tmp_path}/planned/store"), PIPELINE, local_key(-1).name, bytes(32))
+    require_same(train_by_pipeline, tmp_path, plan, [(1, SHARED)])
 
 
 @pytest.mark.long
