@@ -1,4 +1,4 @@
-"""``pol run``, ``pol stake`` and ``pol explain`` as an operator uses them: processes of their own on a real node."""
+"""``pol run``, ``pol stake`` and ``pol explain`` as an operator uses them, on a real node."""
 
 import json
 import os

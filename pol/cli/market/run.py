@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -157,13 +158,11 @@ def run(
 
     running = ProcessLoop(started(Mode[mode.upper()], note, poll), poll, trouble, sleep)
     try:
-        with serve_health(gauges.vitals, metrics) as url:
+        with closing(role.wallet.journal), serve_health(gauges.vitals, metrics) as url:
             show.start(kind, role, mode, folder, url)
             running.run()
     except KeyboardInterrupt:
         show.trouble("stopped: start it again with the same key, and it goes on where the chain stands")
-    finally:
-        database.close()
 
 
 Started: TypeAlias = "tuple[Any, Callable[..., PartyProcess[Any]]]"
