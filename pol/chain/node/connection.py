@@ -11,6 +11,7 @@ import requests
 from eth_typing import BlockNumber, ChecksumAddress
 from web3 import Web3
 from web3.exceptions import BlockNotFound, Web3Exception, Web3RPCError
+from web3.middleware import BufferedGasEstimateMiddleware
 from web3.types import BlockData, RPCEndpoint
 
 from pol.chain.rpc.node_provider import Endpoints
@@ -55,7 +56,8 @@ class Connection:
             OperationalError: no node answers, the nodes are on different chains, or fewer than the quorum.
         """
         endpoints = Endpoints(urls, quorum)
-        return cls(Web3(endpoints), endpoints.name)
+        needed = [(BufferedGasEstimateMiddleware, "gas_estimate")]  # not ENS, nor fields as attributes
+        return cls(Web3(endpoints, middleware=needed), endpoints.name)
 
     @classmethod
     def embedded(cls, seed: int = 0) -> Connection:
@@ -128,8 +130,7 @@ class Connection:
 
     def block_gas_limit(self) -> int:
         """The most gas of a block, as of the latest one."""
-        with operational(f"read the latest block of {self.name}"):
-            return int(self.latest()["gasLimit"])
+        return int(self.latest()["gasLimit"])
 
     def wait_until(self, timestamp: int) -> None:
         """Return when the chain's time is past ``timestamp``."""
