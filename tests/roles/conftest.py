@@ -34,9 +34,9 @@ def kept_values(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         if cache._batch is None or not needs:
             return
         calls = [(method, pinned(method, params, cache._number)) for method, params in map(json.loads, needs)]
-        for (request, known), found in zip(needs.items(), cache._batch(calls), strict=True):
+        for (asked, known), found in zip(needs.items(), cache._batch(calls), strict=True):
             if found is not None and not _same(known, found):
-                wrong.append(f"{request}: {known} is kept, and the node says {found}")
+                wrong.append(f"{asked}: {known} is kept, and the node says {found}")
 
     monkeypatch.setattr(RpcCache, "_renew", checked)
     yield

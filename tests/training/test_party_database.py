@@ -115,7 +115,8 @@ def test_a_disk_that_fails_stops_nothing_and_is_told_once(kind: str, fault: str,
 
 
 @pytest.mark.parametrize("damage", ["noise", "cut", "middle", "other program", "outbox"])
-def test_a_damaged_database_is_refused_and_one_starts_anew_without_it(damage: str, tmp_path: Path) -> None:
+def test_a_damaged_database_is_put_aside_and_a_party_starts_anew(damage: str, tmp_path: Path) -> None:
+    """Clocks run for a party that doesn't start. What it kept as evidence stays, whoever is done with a part of it."""
     file = tmp_path / FILE
     with closing(PartyDatabase(tmp_path)) as database:
         for kind in KEPT:
@@ -128,13 +129,17 @@ def test_a_damaged_database_is_refused_and_one_starts_anew_without_it(damage: st
     content = file.read_bytes()
     changed = {"noise": b"\xa5" * 5000, "cut": content[:9000], "middle": content[:4096] + bytes(len(content) - 4096)}
     file.write_bytes(changed.get(damage, content))
-    with (
-        pytest.raises(OperationalError, match="move it away and start again"),
-        closing(PartyDatabase(tmp_path)) as database,
-    ):
-        OutboxJournal(database, "account")
-    file.rename(tmp_path / "aside")
-    assert OutboxJournal(PartyDatabase(tmp_path), "account").intents(IntentState.OPEN) == []
+    (tmp_path / "store").mkdir()
+    kept = Store(f"file://{tmp_path}/evidence").put(b"of two tasks")
+    with closing(PartyDatabase(tmp_path)) as database:
+        assert OutboxJournal(database, "account").intents(IntentState.OPEN) == []
+        assert (tmp_path / f"{FILE}.damaged").exists() == (damage != "outbox")
+        store = KeptStore(f"file://{tmp_path}/store", database)
+        if damage != "outbox":
+            with store.about("one"):
+                store.get(kept)
+            store.release("one")
+            assert store.get(kept) == b"of two tasks"
 
 
 @pytest.mark.parametrize("place", ["/dev/full/party", "/dev/null", "file"])

@@ -185,7 +185,9 @@ class OutboxJournal:
             if not all(self._attempts.values()):
                 raise ValueError("an intent has no attempt")
         except (ValueError, TypeError, ProtocolError) as error:
-            raise database.damaged(error) from error
+            self._tell(f"the outbox in {database.path} is damaged ({error}): it begins anew from the chain")
+            self._intents, self._attempts = {}, {}
+            database.write(("DELETE FROM outbox WHERE account = ?", (self._account,)))
 
     def _write(self, *ids: int) -> None:
         """Write what has become of intents: in one transaction, with what the disk has refused before."""

@@ -34,8 +34,6 @@ class Connection:
     def __init__(self, web3: Web3, name: str) -> None:
         self.web3 = web3
         self.name = name
-        if "attrdict" in web3.middleware_onion:
-            web3.middleware_onion.remove("attrdict")  # thousands of known logs in each answer
         self._cache = RpcCache.of(web3)
         with operational(f"reach the node at {name}"):
             try:

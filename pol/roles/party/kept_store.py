@@ -46,6 +46,10 @@ class KeptStore(Store):
         """By scope the objects that the disk, or the table, refused, and why. A task is stopped only by its own."""
         self._held: dict[str, bytes] = {}
         database.create(_TABLE)
+        if not database.rows("SELECT 1 FROM evidence LIMIT 1"):
+            # The database was lost, or nothing is noted: nobody knows who needs the files, so only age removes them.
+            with suppress(OperationalError):
+                database.write(*((_NOTE, ("", path.name)) for path in self.folder.glob("??/*")))
 
     def get(self, digest: str, *, limit: int = LIMIT) -> bytes:
         """The object, from the own disk if it is whole there; else it is written there before this returns.

@@ -5,11 +5,12 @@ A cache: whoever loses it computes, reads and looks for everything again. Large 
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
@@ -17,31 +18,44 @@ from typing import Any, TypeAlias
 
 from pol.errors import OperationalError, reason_of
 
+LOG = logging.getLogger(__name__)
 FILE = "party.sqlite"
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 _APPLICATION = 0x706F6C32
 _BUSY_SECONDS = 10.0
 
 
+class Damaged(OperationalError):
+    """The file can't be believed."""
+
+
 class PartyDatabase:
     """The file ``party.sqlite`` in a folder, in WAL mode: several processes may share it, if they don't `claim` it.
 
-    A module creates the table that it owns. A kill at any point leaves a transaction whole or absent.
+    A module creates the table that it owns. A kill at any point leaves a transaction whole or absent. A file that is
+    damaged, or no database of a party, is put aside, and a new one begins: clocks run for a party that doesn't start.
 
     Raises:
-        OperationalError: the folder or the file can't be used, is damaged, or is no database of a party; the message
-            says what to do. So do all methods.
+        OperationalError: the folder or the file can't be used; the message says what to do. So do all methods.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / FILE
         self._lock, self._claim = threading.RLock(), -1
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        except OSError as error:
-            told = f"can't keep a party's state in {folder}: {reason_of(error)}"
-            raise OperationalError(f"{told}; make it writable, or name another --data folder") from error
+            self._open()
+        except Damaged as error:
+            self._database.close()
+            aside = self.path.with_name(f"{FILE}.damaged")
+            LOG.error("%s is put aside as %s (%s): a new one begins, which costs time", self.path, aside.name, error)
+            self._on_disk(lambda: os.replace(self.path, aside))
+            for suffix in ("-wal", "-shm"):
+                self.path.with_name(FILE + suffix).unlink(missing_ok=True)
+            self._open()
+
+    def _open(self) -> None:
+        self._on_disk(lambda: self.folder.mkdir(parents=True, exist_ok=True, mode=0o700))
+        self._on_disk(lambda: os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)))
         # isolation_level None: transactions are begun and committed here and nowhere else.
         self._database = sqlite3.connect(self.path, _BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._database.close)
@@ -50,7 +64,7 @@ class PartyDatabase:
             self.rows(f"PRAGMA application_id={_APPLICATION}")
         found = self.rows("PRAGMA application_id") + self.rows("PRAGMA quick_check")
         if found != [(_APPLICATION,), ("ok",)]:
-            raise self.damaged(found)
+            raise Damaged(f"{self.path} is damaged, or no database of a party: {found}")
 
     def claim(self) -> None:
         """Let no other process claim the folder until `close`, or until this process ends in any way."""
@@ -86,11 +100,6 @@ class PartyDatabase:
             if not self.path.exists():
                 raise sqlite3.OperationalError("the file was deleted")
 
-    def damaged(self, why: object) -> OperationalError:
-        """The error for a file that can't be believed."""
-        told = f"{self.path} is damaged, or no database of a party ({why}): move it away and start again"
-        return OperationalError(f"{told}, which costs time: what it held is read and computed again")
-
     def close(self) -> None:
         """Close the file, and leave the folder to other processes."""
         self._database.close()
@@ -100,6 +109,13 @@ class PartyDatabase:
         if self._claim >= 0:
             os.close(self._claim)
             self._claim = -1
+
+    def _on_disk(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except OSError as error:
+            told = f"can't keep a party's state in {self.folder}: {reason_of(error)}"
+            raise OperationalError(f"{told}; make it writable, or name another --data folder") from error
 
     @contextmanager
     def _operational(self) -> Iterator[None]:
@@ -111,5 +127,5 @@ class PartyDatabase:
                 case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                     raise OperationalError(f"another process holds {self.path}: wait for it, or end it") from error
                 case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-                    raise self.damaged(error) from error
+                    raise Damaged(f"{self.path} is damaged ({error}): start again, and it is put aside") from error
             raise OperationalError(f"can't use {self.path} ({error}): make room there, or repair that") from error
