@@ -174,7 +174,9 @@ class EventCache:
         plain = {name: log[name] for name in ("blockNumber", "logIndex", "transactionIndex")}
         numbers = {name: value if isinstance(value, int) else quantity(value) for name, value in plain.items()}
         words = {name: HexBytes(log[name]) for name in ("blockHash", "transactionHash", "data")}
-        told: Any = log | numbers | words | {"address": address, "topics": [HexBytes(topic) for topic in log["topics"]]}
+        told: Any = (
+            dict(log) | numbers | words | {"address": address, "topics": [HexBytes(topic) for topic in log["topics"]]}
+        )
         event = self._decoders[address](key, told)
         self._note(event.arguments)
         return event
