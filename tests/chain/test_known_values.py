@@ -9,7 +9,7 @@ from web3.types import RPCEndpoint
 
 import toy_market
 from anvil_node import anvil_node
-from misbehaving_nodes import Gateway, Pass, gateway
+from misbehaving_nodes import Gateway, Pass, gateway, honest
 from node_snapshots import order
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployments.deployment import deploy
@@ -146,3 +146,38 @@ def test_a_quorum_agrees_about_each_call_of_a_batch(place: Place) -> None:
             3,
             4,
         ]
+
+
+def test_an_event_that_is_gone_names_what_it_did(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A back end that still has the other fork hides a reorganization until its events are left out."""
+    monkeypatch.setattr("pol.chain.rpc.rpc_cache.ANEW", 1 << 30)
+    snapshot = order(place.direct, "evm_snapshot")
+    task_id = place.submit()
+    place.asked(task_id)
+    numbers = [hex(place.direct.block_number() - ago) for ago in range(2)]
+    fork = {number: order(place.direct, "eth_getBlockByNumber", number, False) for number in numbers}
+    order(place.direct, "evm_revert", snapshot)
+    order(place.direct, "anvil_mine", hex(4))
+    place.proxy.manner = lambda method, params, node: (
+        fork[params[0]] if method == "eth_getBlockByNumber" and params[0] in fork else node(method, params)
+    )
+    with place.seen.registry.connection.cached():
+        assert place.seen.registry.events("TaskSubmitted")
+        read(place.seen, task_id)
+    place.proxy.manner = honest
+    assert place.asked(task_id)
+
+
+def test_a_head_that_goes_back_and_forth_keeps_no_value_of_the_block_before(place: Place) -> None:
+    task_id = place.submit()
+    head = order(place.direct, "eth_getBlockByNumber", "latest", False)
+    before = order(place.direct, "eth_getBlockByNumber", hex(int(head["number"], 16) - 1), False)
+    found = list[Any]()
+    for latest in (head, before, head):
+        place.proxy.manner = lambda method, params, node, latest=latest: (
+            latest if method == "eth_getBlockByNumber" and params[0] == "latest" else node(method, params)
+        )
+        with place.seen.registry.connection.cached():
+            assert len(place.seen.registry.events("TaskSubmitted")) == (latest is head)
+            found += [place.seen.registry.task(task_id)] if latest is before or found else []
+    assert found[0] != found[1] == place.market.registry.task(task_id)

@@ -135,10 +135,15 @@ class EventCache:
             if marks and marks[-1].hash == latest["hash"]:
                 return
             # After a reorganization, forget the events behind the last block that both chains share.
-            while marks and marks[-1].hash != latest["parentHash"] and not self._stands(marks[-1], latest["number"]):
+            near = {latest["number"]: latest["hash"], latest["number"] - 1: latest["parentHash"]}
+            while marks and (
+                marks[-1].hash != near.get(marks[-1].number)
+                if marks[-1].number >= latest["number"] - 1
+                else not self._stands(marks[-1], latest["number"])
+            ):
                 marks.pop()
             events = [e for own in self._events.values() for e in own if marks and e.block <= marks[-1].number]
-            if len(marks) < len(self._marks):
+            if not marks or len(marks) < len(self._marks):
                 self._came += 1
                 self._named[REORGANIZED] = self._came
             if not marks:
@@ -165,7 +170,12 @@ class EventCache:
                 found[key] = recent.pop(key)
             elif (address := to_checksum_address(log["address"])) in self._decoders:
                 found[key] = self._new(address, key, log)
-        left_out = [event for event in recent.values() if self._stands(Mark(event.block, event.block_hash), last)]
+        left_out = list[ReadEvent]()
+        for event in recent.values():
+            if self._stands(Mark(event.block, event.block_hash), last):
+                left_out.append(event)
+            else:
+                self._note(event.arguments)  # what it changed is as it was before
         behind = (event for event in known if event.block < first)
         return [*behind, *sorted((*left_out, *found.values()), key=lambda event: event.place)]
 
