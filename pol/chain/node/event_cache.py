@@ -19,7 +19,8 @@ from pol.chain.rpc.rpc_methods import quantity
 from pol.errors import OperationalError
 
 DEEP = 128
-"""Blocks that are read again with every new one: a back end that lags leaves their events out without a word."""
+"""Blocks before the last reading that the next one reads again: a back end that lags leaves their events out without a
+word."""
 REORGANIZED = "a block that was taken back"
 NUMBERS, DISPUTANTS = ("number", "dispute"), frozenset({"challenger", "objector"})
 """The arguments that number disputes and what they are about, and those of the events that begin them."""
@@ -149,8 +150,8 @@ class EventCache:
             if not marks:
                 self._is_proven = False
             if not marks or marks[-1].number < latest["number"]:
-                deep = max((m.number for m in marks if m.number <= latest["number"] - DEEP), default=self._first - 1)
-                events = self._merged(events, deep + 1, latest["number"])
+                first = max(self._first, marks[-1].number - DEEP + 1) if marks else self._first
+                events = self._merged(events, first, latest["number"])
                 marks.append(Mark(latest["number"], latest["hash"]))
         # Set both at the end: after a failure in between, the next reading starts where this one did.
         self._events, self._marks = {address: [] for address in self._decoders}, marks[-KEPT:]
