@@ -117,6 +117,7 @@ TROUBLES = {
 LASTING = {
     "no JSON": Raw(200, b"<html>hello</html>"),
     "no JSON-RPC": Raw(200, b"[1]"),
+    "no error": {"error": None},
     "too deep": Raw(200, b"[" * 200_000),
     "no text": Raw(200, b"\xff\xfe"),
     "unauthorized": Raw(401),

@@ -181,3 +181,18 @@ def test_a_head_that_goes_back_and_forth_keeps_no_value_of_the_block_before(plac
             assert len(place.seen.registry.events("TaskSubmitted")) == (latest is head)
             found += [place.seen.registry.task(task_id)] if latest is before or found else []
     assert found[0] != found[1] == place.market.registry.task(task_id)
+
+
+def test_an_item_of_a_batch_with_neither_result_nor_error_is_none(chain: Any) -> None:
+    """It is asked for alone, and spoils no other."""
+
+    def empty(method: str, params: list[Any], node: Pass) -> Any:
+        return {"error": None} if params[0] == MANY[3][1][0] else node(method, params)
+
+    with gateway(chain.connection.name) as first, gateway(chain.connection.name) as second:
+        endpoints = Endpoints([first.url, second.url], quorum=2)
+        endpoints.make_request(RPCEndpoint("eth_chainId"), [])
+        endpoints.make_batch(MANY[:1])
+        first.manner = second.manner = empty
+        found = endpoints.make_batch(MANY)
+        assert [number for number, answer in enumerate(found) if answer is None or "result" not in answer] == [3]

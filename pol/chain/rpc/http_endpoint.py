@@ -139,7 +139,7 @@ class Endpoint(JSONBaseProvider):
         answers = self._parsed("a batch", self._post(b"[" + b",".join(asked) + b"]"))
         if not isinstance(answers, list):
             raise Trouble(f"{self.name} takes no batch of {len(asked)} requests", passing=False)
-        by_id = {each["id"]: each for each in answers if isinstance(each, dict) and isinstance(each.get("id"), int)}
+        by_id = {each["id"]: each for each in answers if _is_response(each) and isinstance(each.get("id"), int)}
         return [cast(RPCResponse, by_id.get(self.decode_rpc_response(each)["id"])) for each in asked]
 
     def _logs(self, query: dict[str, Any]) -> RPCResponse:
@@ -187,7 +187,7 @@ class Endpoint(JSONBaseProvider):
     def _answer(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         request = self.encode_rpc_request(method, params)
         answer, asked = self._parsed(method, self._post(request)), self.decode_rpc_response(request)
-        if not isinstance(answer, dict) or ("result" in answer) == ("error" in answer):
+        if not _is_response(answer):
             raise Trouble(f"{self.name} answered {method} with something that isn't JSON-RPC", passing=False)
         error = answer.get("error")
         if isinstance(error, dict) and error.get("code") in LIMIT_EXCEEDED and not _is_of_logs(method, error):
@@ -262,6 +262,13 @@ class Endpoint(JSONBaseProvider):
             return 0.0
         seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - self._now()
         return min(max(seconds, 0.0), MOST_REST_SECONDS)
+
+
+def _is_response(answer: Any) -> bool:
+    """Whether it has the form of JSON-RPC: either a result or an error, which isn't null."""
+    if not isinstance(answer, dict) or ("result" in answer) == ("error" in answer):
+        return False
+    return "result" in answer or answer["error"] is not None
 
 
 def _is_of_logs(method: str, error: dict[str, Any]) -> bool:
