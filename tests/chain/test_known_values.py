@@ -1,5 +1,6 @@
 """What is known of a chain at a new block: what is kept, what is asked for again, and in how many requests."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -9,13 +10,15 @@ from web3.types import RPCEndpoint
 
 import toy_market
 from anvil_node import anvil_node
-from misbehaving_nodes import Gateway, Pass, gateway, honest
+from misbehaving_nodes import Gateway, Pass, Raw, gateway, honest
 from node_snapshots import order
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployments.deployment import deploy
 from pol.chain.desks.market import Market
 from pol.chain.node.connection import Connection
+from pol.chain.rpc.http_endpoint import SMALLER_SECONDS
 from pol.chain.rpc.node_provider import Endpoints
+from pol.chain.rpc.retry_policy import RetryPolicy
 from pol.chain.rpc.rpc_cache import ANEW, UNUSED
 
 MANY = [(RPCEndpoint("eth_getBalance"), [f"0x{number:040x}", "0x0"]) for number in range(1, 26)]
@@ -196,3 +199,27 @@ def test_an_item_of_a_batch_with_neither_result_nor_error_is_none(chain: Any) ->
         first.manner = second.manner = empty
         found = endpoints.make_batch(MANY)
         assert [number for number, answer in enumerate(found) if answer is None or "result" not in answer] == [3]
+
+
+@pytest.mark.parametrize("trouble", ["gateway", "refused", "slow"])
+def test_a_node_that_comes_back_gets_batches_again(chain: Any, trouble: str) -> None:
+    """A node that restarts answers nothing for a while, which says little of what it takes later."""
+    now = 1e9
+    with gateway(chain.connection.name) as proxy:
+        endpoints = Endpoints([proxy.url], patience=RetryPolicy(now=lambda: now), timeout=1.0)
+        endpoints.make_request(RPCEndpoint("eth_chainId"), [])
+        (endpoint,) = endpoints._all
+        slow = threading.Event()
+        proxy.manner = lambda method, params, node: Raw(502) if trouble == "gateway" else slow.wait(10)
+        if trouble == "refused":
+            endpoint._url = "http://127.0.0.1:1"
+        proxy.posts = 0
+        assert endpoints.make_batch(MANY) == [None] * len(MANY)
+        assert proxy.posts == {"gateway": 3, "refused": 0, "slow": 1}[trouble]
+        slow.set()
+        endpoint._url, proxy.manner, proxy.posts = proxy.url, honest, 0
+        assert all(endpoints.make_batch(MANY[:1])) == (trouble != "gateway")
+        now += SMALLER_SECONDS
+        proxy.posts = 0
+        assert all(endpoints.make_batch(MANY))
+        assert proxy.posts == 1
