@@ -1,6 +1,7 @@
 """What is known of a chain at a new block: what is kept, what is asked for again, and in how many requests."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,7 @@ from pol.chain.node.connection import Connection
 from pol.chain.rpc.http_endpoint import SMALLER_SECONDS
 from pol.chain.rpc.node_provider import Endpoints
 from pol.chain.rpc.retry_policy import RetryPolicy
-from pol.chain.rpc.rpc_cache import ANEW, UNUSED
+from pol.chain.rpc.rpc_cache import ANEW, OLD, UNUSED
 
 MANY = [(RPCEndpoint("eth_getBalance"), [f"0x{number:040x}", "0x0"]) for number in range(1, 26)]
 NONE = bytes(32)
@@ -65,7 +66,8 @@ def read(market: Market, task_id: bytes) -> list[Any]:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.setattr("pol.chain.rpc.rpc_cache.OLD", float("inf"))  # this machine may be slow
     with anvil_node() as url, gateway(url) as proxy:
         yield Place(proxy)
 
@@ -223,3 +225,18 @@ def test_a_node_that_comes_back_gets_batches_again(chain: Any, trouble: str) -> 
         proxy.posts = 0
         assert all(endpoints.make_batch(MANY))
         assert proxy.posts == 1
+
+
+def test_who_looks_seldom_asks_for_all_that_it_keeps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns are counted in looks: for a party that looks once an hour, sixteen of them would be most of a day."""
+    task_id = place.submit()
+    place.asked(task_id)
+    values = place.seen.registry.connection._cache._values.values()
+    kept = {request for value in values if value.news is not None for request in value.needs or ()}
+    now = time.monotonic()
+    monkeypatch.setattr("pol.chain.rpc.rpc_cache.OLD", OLD)
+    monkeypatch.setattr("pol.chain.rpc.rpc_cache.monotonic", lambda: now)
+    for seconds, asks in ((0, True), (OLD / 2, False), (OLD + 1, True), (0, False)):
+        now += seconds
+        monkeypatch.setattr("pol.chain.rpc.rpc_cache.ANEW", 1 if seconds == 0 and asks else 1 << 60)
+        assert (place.asked(task_id)["eth_call"] >= 2 + len(kept)) == asks
