@@ -5,6 +5,7 @@ from all_parties import Solver, Submitter, next_of_solver, next_of_whistleblower
 from log_market import EXACT, TOLERANT, Accuser, Seer, honest, long_capture, not_drawn
 from role_market import Town, acts
 
+from node_snapshots import order
 from pol.chain.desks.market import Matter
 from pol.chain.node.connection import Connection
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -48,6 +49,26 @@ def test_disputes_come_first_and_the_others_take_turns(town: Town) -> None:
     for _ in range(4):
         process.turn()
     assert set(older) <= set(slow.looks)
+
+
+def test_a_turn_that_has_waited_looks_at_the_latest_block(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction under this key that nobody here has sent is waited for a minute before the first look."""
+    solver, slow, seen = town.join(Solver, "t"), Slow(), list[int]()
+    process = Process(solver, slow.decide, poll=10, clock=slow.clock)
+    direct, disputed = Connection.to(town.connection.name), process._disputed
+
+    def waits(block: bytes) -> None:
+        order(direct, "evm_mine")
+        slow.time += 60
+
+    def first() -> set[bytes]:
+        seen.append(solver.connection.block_number())
+        return disputed()
+
+    monkeypatch.setattr(solver.wallet.outbox, "resume", waits)
+    monkeypatch.setattr(process, "_disputed", first)
+    process.turn()
+    assert seen == [direct.block_number()]
 
 
 @pytest.mark.long

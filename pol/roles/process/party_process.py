@@ -123,9 +123,11 @@ class PartyProcess(ABC, Generic[P]):
         with connection.cached():
             if self.mode is not Mode.WATCH:
                 # Transactions of earlier turns and processes, and those undone by a reorganization, go first.
-                block = bytes(connection.latest()["hash"])
+                block, began = bytes(connection.latest()["hash"]), self._clock()
                 with connection.outside():
                     self.role.wallet.outbox.resume(block)
+                if self._clock() - began > OLD_LOOK:
+                    connection.forget()
             return self._turn()
 
     def _turn(self) -> list[LoggedDecision]:
