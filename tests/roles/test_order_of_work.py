@@ -15,7 +15,7 @@ from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import OpenDispute, open_disputes
 from pol.roles.process.obligations import reading_seconds
-from pol.roles.process.party_process import DecisionResult, Process
+from pol.roles.process.party_process import OLD_LOOK, DecisionResult, Process
 from pol.roles.submitter.submitter import Offer
 
 
@@ -69,6 +69,25 @@ def test_a_turn_that_has_waited_looks_at_the_latest_block(town: Town, monkeypatc
     monkeypatch.setattr(process, "_disputed", first)
     process.turn()
     assert seen == [direct.block_number()]
+
+
+def test_many_short_looks_are_of_more_than_one_block(town: Town) -> None:
+    """None of them is long, and all together would be of a block that is minutes old."""
+    for _ in range(4):
+        town.join(Submitter, "s").submit(long_capture(), EXACT)
+    solver, direct, seen = town.join(Solver, "t"), Connection.to(town.connection.name), list[int]()
+    time = 0.0
+
+    def decide(role: Solver, task_id: bytes) -> Decision:
+        nonlocal time
+        seen.append(direct.block_number() - role.connection.block_number())
+        order(direct, "evm_mine")
+        time += 0.6 * OLD_LOOK
+        return Wait(task_id, "a test")
+
+    Process(solver, decide, poll=10, clock=lambda: time).turn()
+    assert len(seen) >= 4
+    assert max(seen) == 1
 
 
 @pytest.mark.long
