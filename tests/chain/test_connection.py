@@ -7,7 +7,7 @@ from manual_node import COUNTER
 
 import toy_market
 from anvil_node import anvil_node
-from misbehaving_nodes import Pass, gateway
+from misbehaving_nodes import Pass, gateway, honest
 from node_snapshots import order
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployments.deployment import Deployment, deploy
@@ -194,3 +194,22 @@ def test_an_event_left_out_is_read_later_by_who_looks_seldom(monkeypatch: pytest
             order(connection, "anvil_mine", hex(20))
             assert [event["amount"] for event in vault.events("Deposited")] == [1, 2]
             assert asked[-1] == last - 3
+
+
+def test_an_event_is_the_same_however_a_node_writes_it() -> None:
+    """Nodes of a quorum agree whatever the case of their hexadecimals, and the answer of any of them is taken."""
+    with anvil_node() as url:
+        market, wallet, deployment = market_on(Connection.to(url))
+
+        def loud(method: str, params: list[Any], node: Pass) -> Any:
+            found = node(method, params)
+            for log in found if method == "eth_getLogs" else ():
+                log |= {"blockHash": "0x" + log["blockHash"][2:].upper(), "logIndex": "0x0" + log["logIndex"][2:]}
+            return found
+
+        with gateway(url) as proxy:
+            vault = deployment.market(Connection.to(proxy.url)).vault
+            for number in range(1, 4):
+                market.vault.deposit(wallet, number)
+                assert [event["amount"] for event in vault.events("Deposited")] == [*range(1, number + 1)]
+                proxy.manner = loud if number == 1 else honest
