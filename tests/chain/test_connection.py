@@ -7,7 +7,7 @@ from manual_node import COUNTER
 
 import toy_market
 from anvil_node import anvil_node
-from misbehaving_nodes import Pass, gateway
+from misbehaving_nodes import Pass, gateway, honest
 from node_snapshots import order
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployments.deployment import Deployment, deploy
@@ -166,3 +166,50 @@ def test_a_margin_of_gas_is_as_large_as_there_is_room(hardfork: str, most: int) 
             sent = connection.web3.eth.get_transaction(receipt["transactionHash"])["gas"]
             assert sent <= most
             assert sent >= 1.05 * receipt["gasUsed"]
+
+
+def test_an_event_left_out_is_read_later_by_who_looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last blocks of the last look are read again, however many there are since; those before are not."""
+    monkeypatch.setattr("pol.chain.node.event_cache.DEEP", 4)
+    with anvil_node() as url:
+        market, wallet, deployment = market_on(Connection.to(url))
+        behind, asked = 0, list[int]()
+
+        def lags(method: str, params: list[Any], node: Pass) -> Any:
+            if method != "eth_getLogs":
+                return node(method, params)
+            asked.append(int(params[0]["fromBlock"], 16))
+            return node(method, [params[0] | {"toBlock": hex(int(params[0]["toBlock"], 16) - behind)}])
+
+        with gateway(url, lags) as proxy:
+            connection = Connection.to(proxy.url)
+            vault = deployment.market(connection).vault
+            vault.events("Deposited")
+            market.vault.deposit(wallet, 1)
+            order(connection, "anvil_mine", hex(20))
+            market.vault.deposit(wallet, 2)
+            behind = 1
+            assert [event["amount"] for event in vault.events("Deposited")] == [1]
+            last, behind = connection.block_number(), 0
+            order(connection, "anvil_mine", hex(20))
+            assert [event["amount"] for event in vault.events("Deposited")] == [1, 2]
+            assert asked[-1] == last - 3
+
+
+def test_an_event_is_the_same_however_a_node_writes_it() -> None:
+    """Nodes of a quorum agree whatever the case of their hexadecimals, and the answer of any of them is taken."""
+    with anvil_node() as url:
+        market, wallet, deployment = market_on(Connection.to(url))
+
+        def loud(method: str, params: list[Any], node: Pass) -> Any:
+            found = node(method, params)
+            for log in found if method == "eth_getLogs" else ():
+                log |= {"blockHash": "0x" + log["blockHash"][2:].upper(), "logIndex": "0x0" + log["logIndex"][2:]}
+            return found
+
+        with gateway(url) as proxy:
+            vault = deployment.market(Connection.to(proxy.url)).vault
+            for number in range(1, 4):
+                market.vault.deposit(wallet, number)
+                assert [event["amount"] for event in vault.events("Deposited")] == [*range(1, number + 1)]
+                proxy.manner = loud if number == 1 else honest

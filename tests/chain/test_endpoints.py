@@ -117,6 +117,7 @@ TROUBLES = {
 LASTING = {
     "no JSON": Raw(200, b"<html>hello</html>"),
     "no JSON-RPC": Raw(200, b"[1]"),
+    "no error": {"error": None},
     "too deep": Raw(200, b"[" * 200_000),
     "no text": Raw(200, b"\xff\xfe"),
     "unauthorized": Raw(401),
@@ -439,6 +440,31 @@ def test_one_liar_of_three_is_outvoted(gateways: list[Gateway], liar: int) -> No
         market.registry.submit(wallet, toy_market.terms_of(toy_market.segment_traces()[0], steps=41))
     assert endpoints.health()[liar].outvoted > 0
     assert all(health.outvoted == 0 for i, health in enumerate(endpoints.health()) if i != liar)
+
+
+def test_a_liar_that_writes_like_nobody_else_decides_nothing(gateways: list[Gateway]) -> None:
+    """Nodes agree whatever the case of their hexadecimals, and the answer that is passed on is in one case."""
+
+    def loud(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: loud(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [loud(each) for each in value]
+        return value.upper() if isinstance(value, str) else value
+
+    gateways[0].manner = lambda method, params, node: (
+        node(method, params) if method == "eth_chainId" else loud(node(method, params))
+    )
+    connection, truth = over(Endpoints(urls(gateways), quorum=2)), over(Endpoints([gateways[1].url]))
+    wallet = Wallet.create(connection, KEY)
+    toy_market.fund(truth, wallet.address)
+    market = deploy(wallet).market(connection)
+    with connection.cached():
+        market.vault.deposit(wallet, toy_market.DEPOSIT)
+    for _ in range(2):
+        with connection.cached():
+            assert market.vault.free(wallet.address) == toy_market.DEPOSIT
+            assert len(market.vault.events("Deposited")) == 1
 
 
 def test_a_quorum_with_one_node_down(gateways: list[Gateway], clock: Clock) -> None:

@@ -1,5 +1,7 @@
 """What is known of a chain at a new block: what is kept, what is asked for again, and in how many requests."""
 
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -9,14 +11,16 @@ from web3.types import RPCEndpoint
 
 import toy_market
 from anvil_node import anvil_node
-from misbehaving_nodes import Gateway, Pass, gateway
+from misbehaving_nodes import Gateway, Pass, Raw, gateway, honest
 from node_snapshots import order
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployments.deployment import deploy
 from pol.chain.desks.market import Market
 from pol.chain.node.connection import Connection
+from pol.chain.rpc.http_endpoint import SMALLER_SECONDS
 from pol.chain.rpc.node_provider import Endpoints
-from pol.chain.rpc.rpc_cache import ANEW, UNUSED
+from pol.chain.rpc.retry_policy import RetryPolicy
+from pol.chain.rpc.rpc_cache import ANEW, OLD, UNUSED
 
 MANY = [(RPCEndpoint("eth_getBalance"), [f"0x{number:040x}", "0x0"]) for number in range(1, 26)]
 NONE = bytes(32)
@@ -62,7 +66,8 @@ def read(market: Market, task_id: bytes) -> list[Any]:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.setattr("pol.chain.rpc.rpc_cache.OLD", float("inf"))  # this machine may be slow
     with anvil_node() as url, gateway(url) as proxy:
         yield Place(proxy)
 
@@ -158,3 +163,92 @@ def test_a_market_that_is_gone_hides_no_other(place: Place) -> None:
     order(place.direct, "evm_revert", snapshot)
     assert place.asked(task_id)
     assert place.asked(task_id)
+
+
+def test_an_event_that_is_gone_names_what_it_did(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A back end that still has the other fork hides a reorganization until its events are left out."""
+    monkeypatch.setattr("pol.chain.rpc.rpc_cache.ANEW", 1 << 30)
+    snapshot = order(place.direct, "evm_snapshot")
+    task_id = place.submit()
+    place.asked(task_id)
+    numbers = [hex(place.direct.block_number() - ago) for ago in range(2)]
+    fork = {number: order(place.direct, "eth_getBlockByNumber", number, False) for number in numbers}
+    order(place.direct, "evm_revert", snapshot)
+    order(place.direct, "anvil_mine", hex(4))
+    place.proxy.manner = lambda method, params, node: (
+        fork[params[0]] if method == "eth_getBlockByNumber" and params[0] in fork else node(method, params)
+    )
+    with place.seen.registry.connection.cached():
+        assert place.seen.registry.events("TaskSubmitted")
+        read(place.seen, task_id)
+    place.proxy.manner = honest
+    assert place.asked(task_id)
+
+
+def test_a_head_that_goes_back_and_forth_keeps_no_value_of_the_block_before(place: Place) -> None:
+    task_id = place.submit()
+    head = order(place.direct, "eth_getBlockByNumber", "latest", False)
+    before = order(place.direct, "eth_getBlockByNumber", hex(int(head["number"], 16) - 1), False)
+    found = list[Any]()
+    for latest in (head, before, head):
+        place.proxy.manner = lambda method, params, node, latest=latest: (
+            latest if method == "eth_getBlockByNumber" and params[0] == "latest" else node(method, params)
+        )
+        with place.seen.registry.connection.cached():
+            assert len(place.seen.registry.events("TaskSubmitted")) == (latest is head)
+            found += [place.seen.registry.task(task_id)] if latest is before or found else []
+    assert found[0] != found[1] == place.market.registry.task(task_id)
+
+
+def test_an_item_of_a_batch_with_neither_result_nor_error_is_none(chain: Any) -> None:
+    """It is asked for alone, and spoils no other."""
+
+    def empty(method: str, params: list[Any], node: Pass) -> Any:
+        return {"error": None} if params[0] == MANY[3][1][0] else node(method, params)
+
+    with gateway(chain.connection.name) as first, gateway(chain.connection.name) as second:
+        endpoints = Endpoints([first.url, second.url], quorum=2)
+        endpoints.make_request(RPCEndpoint("eth_chainId"), [])
+        endpoints.make_batch(MANY[:1])
+        first.manner = second.manner = empty
+        found = endpoints.make_batch(MANY)
+        assert [number for number, answer in enumerate(found) if answer is None or "result" not in answer] == [3]
+
+
+@pytest.mark.parametrize("trouble", ["gateway", "refused", "slow"])
+def test_a_node_that_comes_back_gets_batches_again(chain: Any, trouble: str) -> None:
+    """A node that restarts answers nothing for a while, which says little of what it takes later."""
+    now = 1e9
+    with gateway(chain.connection.name) as proxy:
+        endpoints = Endpoints([proxy.url], patience=RetryPolicy(now=lambda: now), timeout=1.0)
+        endpoints.make_request(RPCEndpoint("eth_chainId"), [])
+        (endpoint,) = endpoints._all
+        slow = threading.Event()
+        proxy.manner = lambda method, params, node: Raw(502) if trouble == "gateway" else slow.wait(10)
+        if trouble == "refused":
+            endpoint._url = "http://127.0.0.1:1"
+        proxy.posts = 0
+        assert endpoints.make_batch(MANY) == [None] * len(MANY)
+        assert proxy.posts == {"gateway": 3, "refused": 0, "slow": 1}[trouble]
+        slow.set()
+        endpoint._url, proxy.manner, proxy.posts = proxy.url, honest, 0
+        assert all(endpoints.make_batch(MANY[:1])) == (trouble != "gateway")
+        now += SMALLER_SECONDS
+        proxy.posts = 0
+        assert all(endpoints.make_batch(MANY))
+        assert proxy.posts == 1
+
+
+def test_who_looks_seldom_asks_for_all_that_it_keeps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns are counted in looks: for a party that looks once an hour, sixteen of them would be most of a day."""
+    task_id = place.submit()
+    place.asked(task_id)
+    values = place.seen.registry.connection._cache._values.values()
+    kept = {request for value in values if value.news is not None for request in value.needs or ()}
+    now = time.monotonic()
+    monkeypatch.setattr("pol.chain.rpc.rpc_cache.OLD", OLD)
+    monkeypatch.setattr("pol.chain.rpc.rpc_cache.monotonic", lambda: now)
+    for seconds, asks in ((0, True), (OLD / 2, False), (OLD + 1, True), (0, False)):
+        now += seconds
+        monkeypatch.setattr("pol.chain.rpc.rpc_cache.ANEW", 1 if seconds == 0 and asks else 1 << 60)
+        assert (place.asked(task_id)["eth_call"] >= 2 + len(kept)) == asks

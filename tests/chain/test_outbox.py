@@ -327,3 +327,22 @@ def test_an_embedded_chain_says_that_money_is_short() -> None:
     for _ in range(2):
         with pytest.raises(OperationalError, match="cannot afford"):
             wallet.transfer(wallet.address, 5)
+
+
+def test_a_resumption_that_failed_is_made_again_in_the_same_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what a reorganization took would wait for the next block, and what depends on it would be decided first."""
+    with pool() as node:
+        wallet = node.wallet(journal=MemoryJournal(kept=10))
+        count(wallet)
+        node.order("anvil_reorg", 1, [])
+        block = bytes(node.eth.get_block("latest")["hash"])
+        with monkeypatch.context() as failing:
+            failing.setattr(wallet.outbox, "_count", refuse)
+            with pytest.raises(OperationalError, match="no answer"):
+                wallet.outbox.resume(block)
+        assert len(wallet.outbox.resume(block)) == 1
+        assert node.counted() == 1
+
+
+def refuse(block: str) -> int:
+    raise OperationalError("no answer")

@@ -5,6 +5,7 @@ from all_parties import Solver, Submitter, next_of_solver, next_of_whistleblower
 from log_market import EXACT, TOLERANT, Accuser, Seer, honest, long_capture, not_drawn
 from role_market import Town, acts
 
+from node_snapshots import order
 from pol.chain.desks.market import Matter
 from pol.chain.node.connection import Connection
 from pol.dispute.play.execution_evidence import SegmentTrace
@@ -14,7 +15,7 @@ from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import OpenDispute, open_disputes
 from pol.roles.process.obligations import reading_seconds
-from pol.roles.process.party_process import DecisionResult, Process
+from pol.roles.process.party_process import OLD_LOOK, DecisionResult, Process
 from pol.roles.submitter.submitter import Offer
 
 
@@ -48,6 +49,45 @@ def test_disputes_come_first_and_the_others_take_turns(town: Town) -> None:
     for _ in range(4):
         process.turn()
     assert set(older) <= set(slow.looks)
+
+
+def test_a_turn_that_has_waited_looks_at_the_latest_block(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction under this key that nobody here has sent is waited for a minute before the first look."""
+    solver, slow, seen = town.join(Solver, "t"), Slow(), list[int]()
+    process = Process(solver, slow.decide, poll=10, clock=slow.clock)
+    direct, disputed = Connection.to(town.connection.name), process._disputed
+
+    def waits(block: bytes) -> None:
+        order(direct, "evm_mine")
+        slow.time += 60
+
+    def first() -> set[bytes]:
+        seen.append(solver.connection.block_number())
+        return disputed()
+
+    monkeypatch.setattr(solver.wallet.outbox, "resume", waits)
+    monkeypatch.setattr(process, "_disputed", first)
+    process.turn()
+    assert seen == [direct.block_number()]
+
+
+def test_many_short_looks_are_of_more_than_one_block(town: Town) -> None:
+    """None of them is long, and all together would be of a block that is minutes old."""
+    for _ in range(4):
+        town.join(Submitter, "s").submit(long_capture(), EXACT)
+    solver, direct, seen = town.join(Solver, "t"), Connection.to(town.connection.name), list[int]()
+    time = 0.0
+
+    def decide(role: Solver, task_id: bytes) -> Decision:
+        nonlocal time
+        seen.append(direct.block_number() - role.connection.block_number())
+        order(direct, "evm_mine")
+        time += 0.6 * OLD_LOOK
+        return Wait(task_id, "a test")
+
+    Process(solver, decide, poll=10, clock=lambda: time).turn()
+    assert len(seen) >= 4
+    assert max(seen) == 1
 
 
 @pytest.mark.long

@@ -140,11 +140,11 @@ class Outbox:
         """
         if block and block == self._resumed and not self.journal.intents(IntentState.OPEN):
             return []
-        self._resumed = block
         with self._sending("earlier transactions"):
             receipts: list[TxReceipt] = []
             self._settle(self._clock() + self.patience.timeout, None, receipts)
-            return receipts
+        self._resumed = block
+        return receipts
 
     def require(self, budget: Budget) -> None:
         """Require that the balance covers the rest of a game at the cap of the fees.

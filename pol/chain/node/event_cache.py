@@ -19,7 +19,8 @@ from pol.chain.rpc.rpc_methods import quantity
 from pol.errors import OperationalError
 
 DEEP = 128
-"""Blocks that are read again with every new one: a back end that lags leaves their events out without a word."""
+"""Blocks before the last reading that the next one reads again: a back end that lags leaves their events out without a
+word."""
 REORGANIZED = "a block that was taken back"
 NUMBERS, DISPUTANTS = ("number", "dispute"), frozenset({"challenger", "objector"})
 """The arguments that number disputes and what they are about, and those of the events that begin them."""
@@ -47,8 +48,6 @@ class Mark:
 class ReadEvent:
     """An event and its place in the chain; ``arguments`` also has those of the transaction."""
 
-    key: tuple[Any, Any]
-    """Block hash and index, as the node writes them."""
     address: ChecksumAddress
     block: int
     block_hash: HexBytes
@@ -135,17 +134,22 @@ class EventCache:
             if marks and marks[-1].hash == latest["hash"]:
                 return
             # After a reorganization, forget the events behind the last block that both chains share.
-            while marks and marks[-1].hash != latest["parentHash"] and not self._stands(marks[-1], latest["number"]):
+            near = {latest["number"]: latest["hash"], latest["number"] - 1: latest["parentHash"]}
+            while marks and (
+                marks[-1].hash != near.get(marks[-1].number)
+                if marks[-1].number >= latest["number"] - 1
+                else not self._stands(marks[-1], latest["number"])
+            ):
                 marks.pop()
             events = [e for own in self._events.values() for e in own if marks and e.block <= marks[-1].number]
-            if len(marks) < len(self._marks):
+            if not marks or len(marks) < len(self._marks):
                 self._came += 1
                 self._named[REORGANIZED] = self._came
             if not marks:
                 self._is_proven = False
             if not marks or marks[-1].number < latest["number"]:
-                deep = max((m.number for m in marks if m.number <= latest["number"] - DEEP), default=self._first - 1)
-                events = self._merged(events, deep + 1, latest["number"])
+                first = max(self._first, marks[-1].number - DEEP + 1) if marks else self._first
+                events = self._merged(events, first, latest["number"])
                 marks.append(Mark(latest["number"], latest["hash"]))
         # Set both at the end: after a failure in between, the next reading starts where this one did.
         self._events, self._marks = {address: [] for address in self._decoders}, marks[-KEPT:]
@@ -154,30 +158,32 @@ class EventCache:
 
     def _merged(self, known: list[ReadEvent], first: int, last: int) -> list[ReadEvent]:
         """The known events, and those of the blocks from ``first`` to ``last``; those of each contract in order."""
-        recent = {event.key: event for event in known if event.block >= first}
-        found: dict[tuple[Any, Any], ReadEvent] = {}
+        recent = {(event.block_hash, event.index): event for event in known if event.block >= first}
+        found: dict[tuple[HexBytes, int], ReadEvent] = {}
         query = {"address": list(self._decoders), "fromBlock": hex(first), "toBlock": hex(last)}
         request = self._connection.web3.manager.request_blocking
         # As the node gives them: most are known, and web3 takes long to decode them.
         for log in request(RPCEndpoint("eth_getLogs"), [query]) if first <= last else ():
-            key = log["blockHash"], log["logIndex"]
+            key = HexBytes(log["blockHash"]), _number(log["logIndex"])
             if key in recent:
                 found[key] = recent.pop(key)
             elif (address := to_checksum_address(log["address"])) in self._decoders:
-                found[key] = self._new(address, key, log)
-        left_out = [event for event in recent.values() if self._stands(Mark(event.block, event.block_hash), last)]
+                found[key] = self._new(address, log)
+        left_out = list[ReadEvent]()
+        for event in recent.values():
+            if self._stands(Mark(event.block, event.block_hash), last):
+                left_out.append(event)
+            else:
+                self._note(event.arguments)  # what it changed is as it was before
         behind = (event for event in known if event.block < first)
         return [*behind, *sorted((*left_out, *found.values()), key=lambda event: event.place)]
 
-    def _new(self, address: ChecksumAddress, key: tuple[Any, Any], log: dict[str, Any]) -> ReadEvent:
-        # An embedded chain gives integers.
-        plain = {name: log[name] for name in ("blockNumber", "logIndex", "transactionIndex")}
-        numbers = {name: value if isinstance(value, int) else quantity(value) for name, value in plain.items()}
+    def _new(self, address: ChecksumAddress, log: dict[str, Any]) -> ReadEvent:
+        numbers = {name: _number(log[name]) for name in ("blockNumber", "logIndex", "transactionIndex")}
         words = {name: HexBytes(log[name]) for name in ("blockHash", "transactionHash", "data")}
-        told: Any = (
-            dict(log) | numbers | words | {"address": address, "topics": [HexBytes(topic) for topic in log["topics"]]}
-        )
-        event = self._decoders[address](key, told)
+        topics = [HexBytes(topic) for topic in log["topics"]]
+        told: Any = dict(log) | numbers | words | {"address": address, "topics": topics}
+        event = self._decoders[address](told)
         self._note(event.arguments)
         return event
 
@@ -246,7 +252,7 @@ class _Decoder:
         self._names = {event_abi_to_log_topic(e): e["name"] for e in events if not e.get("anonymous")}
         self._anonymous = {e["name"]: e["inputs"] for e in events if e.get("anonymous")}
 
-    def __call__(self, key: tuple[Any, Any], log: LogReceipt) -> ReadEvent:
+    def __call__(self, log: LogReceipt) -> ReadEvent:
         name = self._names.get(bytes(log["topics"][0]))
         if name is None:
             name, arguments = self._bare(log)
@@ -254,7 +260,7 @@ class _Decoder:
             arguments = dict(getattr(self._contract.events, name)().process_log(log)["args"])
         block = int(log["blockNumber"])
         arguments |= {"transaction": bytes(log["transactionHash"]), "block": block}
-        return ReadEvent(key, log["address"], block, log["blockHash"], int(log["logIndex"]), name, arguments)
+        return ReadEvent(log["address"], block, log["blockHash"], int(log["logIndex"]), name, arguments)
 
     def _bare(self, log: LogReceipt) -> tuple[str, dict[str, Any]]:
         """The one anonymous event of a contract: its topics are numbers, its data bytes without an ABI encoding."""
@@ -262,3 +268,7 @@ class _Decoder:
         numbers = [int.from_bytes(topic, "big") for topic in log["topics"]]
         indexed = [i["name"] for i in inputs if i["indexed"]]
         return name, dict(zip(indexed, numbers, strict=True)) | {inputs[-1]["name"]: bytes(HexBytes(log["data"]))}
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else quantity(value)  # an embedded chain gives integers

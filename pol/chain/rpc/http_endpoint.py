@@ -29,6 +29,8 @@ MOST_REST_SECONDS = 120.0
 MOST_BYTES = 256 << 20
 MOST_TOGETHER = 1000
 """Requests of a batch; many public nodes take no more."""
+SMALLER_SECONDS = 600.0
+"""For so long a node gets smaller batches than one that it refused: it may only have been restarted."""
 MOST_NESTED = 64
 """Deepest nesting of a parsed answer: the parser is recursive, and some libraries (py-evm) lift Python's limit for
 recursion, so that a node could crash the process by brackets."""
@@ -85,7 +87,7 @@ class Endpoint(JSONBaseProvider):
         self._lock = threading.Lock()
         self._health = Health(public_name(url))
         self._waits_until = 0.0
-        self._ranges, self._together = LogRanges(), MOST_TOGETHER
+        self._ranges, self._together, self._smaller_until = LogRanges(), MOST_TOGETHER, 0.0
         self.chain_id: int | None = None
         """Its last answer; None after trouble."""
 
@@ -122,16 +124,20 @@ class Endpoint(JSONBaseProvider):
     def make_batch(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse | None]:
         """Send requests in as few as the node takes together. None where there is no usable answer.
 
-        A node that refuses a batch gets smaller ones from then on, at last none.
+        A node that refuses a batch, or fails with it, gets smaller ones for a while, at last none.
         """
+        if self._now() >= self._smaller_until:
+            self._together = MOST_TOGETHER
         found = list[RPCResponse | None]()
         while (left := requests[len(found) :]) and self._together > 1:
             try:
                 found += self._batch(left[: self._together])
             except Trouble as trouble:
+                if trouble.wait or not trouble.sent:
+                    break
+                self._together, self._smaller_until = self._together // 10, self._now() + SMALLER_SECONDS
                 if trouble.passing and trouble.status not in TOO_MUCH:
                     break
-                self._together //= 10
         return found + [None] * len(left)
 
     def _batch(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse | None]:
@@ -139,7 +145,7 @@ class Endpoint(JSONBaseProvider):
         answers = self._parsed("a batch", self._post(b"[" + b",".join(asked) + b"]"))
         if not isinstance(answers, list):
             raise Trouble(f"{self.name} takes no batch of {len(asked)} requests", passing=False)
-        by_id = {each["id"]: each for each in answers if isinstance(each, dict) and isinstance(each.get("id"), int)}
+        by_id = {each["id"]: each for each in answers if _is_response(each) and isinstance(each.get("id"), int)}
         return [cast(RPCResponse, by_id.get(self.decode_rpc_response(each)["id"])) for each in asked]
 
     def _logs(self, query: dict[str, Any]) -> RPCResponse:
@@ -187,7 +193,7 @@ class Endpoint(JSONBaseProvider):
     def _answer(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         request = self.encode_rpc_request(method, params)
         answer, asked = self._parsed(method, self._post(request)), self.decode_rpc_response(request)
-        if not isinstance(answer, dict) or ("result" in answer) == ("error" in answer):
+        if not _is_response(answer):
             raise Trouble(f"{self.name} answered {method} with something that isn't JSON-RPC", passing=False)
         error = answer.get("error")
         if isinstance(error, dict) and error.get("code") in LIMIT_EXCEEDED and not _is_of_logs(method, error):
@@ -262,6 +268,13 @@ class Endpoint(JSONBaseProvider):
             return 0.0
         seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - self._now()
         return min(max(seconds, 0.0), MOST_REST_SECONDS)
+
+
+def _is_response(answer: Any) -> bool:
+    """Whether it has the form of JSON-RPC: either a result or an error, which isn't null."""
+    if not isinstance(answer, dict) or ("result" in answer) == ("error" in answer):
+        return False
+    return "result" in answer or answer["error"] is not None
 
 
 def _is_of_logs(method: str, error: dict[str, Any]) -> bool:

@@ -67,13 +67,21 @@ def _without_nulls(value: Any) -> Any:
 
 
 def reduced(method: str, result: Any) -> Any:
-    """A result without the fields that makes of nodes don't share: only compared fields are passed on."""
-    names = FIELDS.get(method)
+    """A result as all makes of nodes write it: only compared fields are passed on, and in lower case."""
+    names, result = FIELDS.get(method), _lowered(result)
     if names is None or result is None:
         return result
     if isinstance(result, list):
         return [_only(names, item) for item in result]
     return _only(names, result)
+
+
+def _lowered(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_lowered(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _lowered(item) for name, item in value.items()}
+    return value.lower() if isinstance(value, str) else value
 
 
 def _only(names: Sequence[str], item: Any) -> Any:

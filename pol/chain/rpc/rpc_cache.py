@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -29,6 +30,8 @@ REVERT = 3
 """The code of an error that is the answer of a contract."""
 ANEW, UNUSED = 16, 8
 """Blocks after which a kept value is asked for again all the same, and after which one that nobody reads is dropped."""
+OLD = 300.0
+"""Seconds after which it is asked for again, too: a party that looks seldom sees few blocks."""
 
 NAME = "RPC cache of pol"
 
@@ -51,6 +54,8 @@ class Value:
     news: Callable[[], int] | None
     told: int
     """What ``news`` said in the last block: it says the same while the chain can't have changed the value."""
+    asked: float
+    """When the node gave it, in monotonic seconds."""
 
 
 class RpcCache:
@@ -132,7 +137,7 @@ class RpcCache:
                 needs, self._needs = self._needs, None  # a value that needs another one goes with its block
             if self._head is None:
                 return found  # what it has sent may have changed it
-            self._values[key] = Value(found, self._block, self._blocks, needs or None, news, told)
+            self._values[key] = Value(found, self._block, self._blocks, needs or None, news, told, monotonic())
             return found
         value: T = known.value
         return value
@@ -152,7 +157,7 @@ class RpcCache:
 
     def _renew(self) -> None:
         """Ask again for what was read before, and find the values that are still the same."""
-        asked, open_ = dict[str, RPCResponse](), dict[object, int]()
+        asked, open_, now = dict[str, RPCResponse](), dict[object, int](), monotonic()
         for key, value in list(self._values.items()):
             if value.block == self._block:
                 continue
@@ -165,7 +170,8 @@ class RpcCache:
                 # Nothing is known then. Who reads next meets the trouble, or is of another market than that.
                 self._values = {key: value for key, value in self._values.items() if value.block == self._block}
                 return
-            if value.news is not None and told == value.told and (hash(key) + self._blocks) % ANEW:
+            is_due = (hash(key) + self._blocks) % ANEW == 0 or now - value.asked > OLD
+            if value.news is not None and told == value.told and not is_due:
                 value.block = self._block
             else:
                 open_[key] = told
@@ -179,7 +185,7 @@ class RpcCache:
         for key, told in open_.items():
             value = self._values[key]
             if all(self._answers.get(request) is known for request, known in (value.needs or {}).items()):
-                value.block, value.told = self._block, told
+                value.block, value.told, value.asked = self._block, told, now
             else:
                 del self._values[key]
 

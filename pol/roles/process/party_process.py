@@ -24,7 +24,7 @@ from pol.training.storage.http_files import within
 from pol.training.storage.store import CorruptObjectError
 
 OLD_LOOK = 1.0
-"""Seconds of a look at a task after which the next one asks for the latest block again."""
+"""Seconds of looks at tasks after which the next one asks for the latest block again."""
 
 P = TypeVar("P", bound=Party)
 R = TypeVar("R", bound=Role)
@@ -123,9 +123,11 @@ class PartyProcess(ABC, Generic[P]):
         with connection.cached():
             if self.mode is not Mode.WATCH:
                 # Transactions of earlier turns and processes, and those undone by a reorganization, go first.
-                block = bytes(connection.latest()["hash"])
+                block, began = bytes(connection.latest()["hash"]), self._clock()
                 with connection.outside():
                     self.role.wallet.outbox.resume(block)
+                if self._clock() - began > OLD_LOOK:
+                    connection.forget()
             return self._turn()
 
     def _turn(self) -> list[LoggedDecision]:
@@ -156,7 +158,9 @@ class PartyProcess(ABC, Generic[P]):
 
     def _look(self, task_ids: Iterable[bytes], most: float = float("inf")) -> tuple[list[LoggedDecision], list[Action]]:
         """Look at tasks for about ``most`` seconds: their waits and failures, and the actions that are due."""
-        taken, deeds, ended, end = list[LoggedDecision](), list[Action](), list[bytes](), self._clock() + most
+        taken, deeds, ended = list[LoggedDecision](), list[Action](), list[bytes]()
+        read = self._clock()
+        end = read + most
         with self.role.connection.cached():
             for number, task_id in enumerate(task_ids):
                 began = self._clock()
@@ -172,8 +176,9 @@ class PartyProcess(ABC, Generic[P]):
                     taken.append(self._trouble(Wait(task_id, "it couldn't look at the task"), error))
                     continue
                 finally:
-                    if self._clock() - began > OLD_LOOK:
+                    if (now := self._clock()) - read > OLD_LOOK:
                         self.role.connection.forget()
+                        read = now
                 if isinstance(decision, Action):
                     if decision.mode <= self.mode:
                         deeds.append(decision)
