@@ -332,7 +332,7 @@ def test_an_embedded_chain_says_that_money_is_short() -> None:
 def test_a_resumption_that_failed_is_made_again_in_the_same_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else what a reorganization took would wait for the next block, and what depends on it would be decided first."""
     with pool() as node:
-        wallet = node.wallet(journal=MemoryJournal(kept=10))
+        wallet = node.wallet(journal=OutboxJournal(kept=10))
         count(wallet)
         node.order("anvil_reorg", 1, [])
         block = bytes(node.eth.get_block("latest")["hash"])
