@@ -467,6 +467,18 @@ def test_a_liar_that_writes_like_nobody_else_decides_nothing(gateways: list[Gate
             assert len(market.vault.events("Deposited")) == 1
 
 
+@pytest.mark.parametrize("quorum", [1, 2])
+def test_a_call_has_a_result(gateways: list[Gateway], clock: Clock, quorum: int) -> None:
+    """Null is a block or a transaction that a node doesn't know yet; as the result of a call it is a node's failure."""
+    gateways[0].manner = to("eth_call", None)
+    connection = over(Endpoints(urls(gateways)[:quorum], quorum, clock.patience()))
+    with connection.cached(), pytest.raises(OperationalError, match="without a result"):
+        connection.web3.eth.call({"to": to_checksum_address(KEY[:20])})
+    provider = connection.web3.provider
+    assert isinstance(provider, Endpoints)
+    assert provider.make_batch([(RPCEndpoint("eth_call"), [{}, "0x0"])]) == [None]
+
+
 def test_a_quorum_with_one_node_down(gateways: list[Gateway], clock: Clock) -> None:
     endpoints = Endpoints(urls(gateways), quorum=2, patience=clock.patience())
     connection = over(endpoints)

@@ -17,6 +17,7 @@ from web3.types import RPCEndpoint, RPCResponse
 
 from pol.chain.rpc.http_deadline import TooLong, body_of, is_timeout, session_to, within
 from pol.chain.rpc.log_ranges import LogRanges, NoLogs
+from pol.chain.rpc.rpc_methods import PINNED, RISING
 
 LIMIT_EXCEEDED = (-32005, 429)
 """JSON-RPC codes for too many requests (EIP-1474; some gateways repeat the HTTP status); -32005 also for many logs."""
@@ -34,6 +35,9 @@ SMALLER_SECONDS = 600.0
 MOST_NESTED = 64
 """Deepest nesting of a parsed answer: the parser is recursive, and some libraries (py-evm) lift Python's limit for
 recursion, so that a node could crash the process by brackets."""
+
+NEVER_NULL = (PINNED.keys() | RISING) - {"eth_getBlockByNumber"}
+"""Reads that have a result at each block that a node knows."""
 
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
@@ -146,7 +150,11 @@ class Endpoint(JSONBaseProvider):
         if not isinstance(answers, list):
             raise Trouble(f"{self.name} takes no batch of {len(asked)} requests", passing=False)
         by_id = {each["id"]: each for each in answers if _is_response(each) and isinstance(each.get("id"), int)}
-        return [cast(RPCResponse, by_id.get(self.decode_rpc_response(each)["id"])) for each in asked]
+        found = [by_id.get(self.decode_rpc_response(each)["id"], {}) for each in asked]
+        return [
+            cast(RPCResponse, answer) if answer and not _is_null(method, answer) else None
+            for (method, _), answer in zip(requests, found, strict=True)
+        ]
 
     def _logs(self, query: dict[str, Any]) -> RPCResponse:
         try:
@@ -195,6 +203,8 @@ class Endpoint(JSONBaseProvider):
         answer, asked = self._parsed(method, self._post(request)), self.decode_rpc_response(request)
         if not _is_response(answer):
             raise Trouble(f"{self.name} answered {method} with something that isn't JSON-RPC", passing=False)
+        if _is_null(method, answer):
+            raise Trouble(f"{self.name} answered {method} without a result", passing=True)
         error = answer.get("error")
         if isinstance(error, dict) and error.get("code") in LIMIT_EXCEEDED and not _is_of_logs(method, error):
             raise Trouble(f"{self.name} refused {method}: too many requests", passing=True, sent=False)
@@ -275,6 +285,11 @@ def _is_response(answer: Any) -> bool:
     if not isinstance(answer, dict) or ("result" in answer) == ("error" in answer):
         return False
     return "result" in answer or answer["error"] is not None
+
+
+def _is_null(method: str, answer: dict[str, Any]) -> bool:
+    """Whether a result is missing that there always is: null is a block or a transaction that a node doesn't know."""
+    return method in NEVER_NULL and "result" in answer and answer["result"] is None
 
 
 def _is_of_logs(method: str, error: dict[str, Any]) -> bool:
