@@ -22,7 +22,7 @@ from pol.chain.rpc.node_provider import Endpoints
 from pol.chain.rpc.retry_policy import RetryPolicy
 from pol.chain.rpc.rpc_cache import ANEW, OLD, UNUSED
 
-MANY = [(RPCEndpoint("eth_getBalance"), [f"0x{number:040x}", "0x0"]) for number in range(1, 26)]
+MANY = [(RPCEndpoint("eth_getBalance"), [f"0x{(1 << 150) + number:040x}", "latest"]) for number in range(25)]
 NONE = bytes(32)
 
 
