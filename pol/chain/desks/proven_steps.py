@@ -107,7 +107,7 @@ class ProvenSteps(Binding):
 
     def proved(self, task_id: bytes, segment: int, first: bytes) -> tuple[int, bytes]:
         """Number of proved steps of a segment from this vector on, and the hash of the vector after them."""
-        steps, last = self.read("chain", task_id, segment, first, about=task_id)
+        steps, last = self.read("chain", task_id, segment, first)
         return int(steps), bytes(last)
 
     def tied(self, task_id: bytes, root: bytes) -> bytes:
