@@ -101,6 +101,7 @@ def test_test_modules_have_names_of_their_own() -> None:
 OWN_JSON = {
     "pol/commitments/canonical_json.py": "the bounded reader itself",
     "pol/chain/artifacts.py": "files of the package",
+    "pol/chain/rpc/rpc_cache.py": "the requests that this process has made",
     "pol/roles/rounds/kept_rounds.py": "what a party wrote into its own folder",
     "pol/verification/profile/torch_reruns.py": "lines of a process that pol has started",
     "pol/verification/profile/torch_worker.py": "the job that pol gave its process",
