@@ -37,7 +37,6 @@ def honest(method: str, params: list[Any], node: Pass) -> Any:
 class Gateway:
     url: str
     node: str
-    """The URL behind it."""
     manner: Manner = honest
     calls: list[str] = field(default_factory=list)
     posts: int = 0

@@ -446,8 +446,7 @@ def test_a_database_that_is_none(market: Misused, tmp_path: Path, caplog: pytest
     (tmp_path / "party").mkdir()
     (tmp_path / "party" / "party.sqlite").write_bytes(b"no database " * 1000)
     said = pol("run", "verifier", *market.line((*MARKET, *KEY)), "--data", tmp_path / "party", "--turns", "1")
-    assert said.code == 0, said.out
-    assert "party.sqlite is put aside as party.sqlite.damaged" in caplog.text
+    assert (said.code, "put aside as party.sqlite.damaged" in caplog.text) == (0, True), said.out
 
 
 def test_settings_that_cannot_be_read(tmp_path: Path) -> None:
