@@ -40,7 +40,7 @@ class LeafDemands(Binding, Generic[D]):
         """All demands of a run or task that are neither answered nor expired, the most urgent one first."""
         of: dict[str, Any] = {self.OWNER: owner}
         made = {bytes(event["key"]): decoded(self.DEMAND, event["demand"]) for event in self.events("Demanded", **of)}
-        ended = {bytes(event["key"]) for _, event in self.log.read(("Answered", "Expired"), **of)}
+        ended = {bytes(event["key"]) for _, event in self.log.read(("Answered", "Expired"), **of)} if made else set()
         return sorted((demand for key, demand in made.items() if key not in ended), key=attrgetter("deadline"))
 
     def expire(self, wallet: Wallet, demand: D) -> TxReceipt:

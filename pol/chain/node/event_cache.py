@@ -102,11 +102,11 @@ class EventCache:
 
     def find(self, address: ChecksumAddress, names: tuple[str, ...], arguments: Mapping[str, Any]) -> list[ReadEvent]:
         """The events of one of the contracts of these names whose arguments have these values. Raises as `events`."""
-        known = self.events(address)
-        found: Sequence[ReadEvent] = known
+        found: Sequence[ReadEvent] = (known := self.events(address))
         if arguments:
             (name, value), *_ = arguments.items()
-            found = self._indexes.setdefault((address, name), _Index(name)).find(known, value)
+            index = self._indexes.get((address, name)) or self._indexes.setdefault((address, name), _Index(name))
+            found = index.find(known, value)
         return [e for e in found if e.name in names and all(e.arguments[k] == v for k, v in arguments.items())]
 
     def last_named(self, value: bytes | int) -> int:
