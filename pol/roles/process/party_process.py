@@ -98,10 +98,8 @@ class PartyProcess(ABC, Generic[P]):
         """By put-off task: when it is tried again, by the clock, and its progress so far."""
         self._due: dict[bytes, float] = {}
         """By task: when an action is known to be due, by the clock."""
-        self._looks = 0
-        """How many there were."""
-        self._looked: dict[bytes, int] = {}
-        """By task: the number of the last look at it."""
+        self._looks, self._looked = 0, dict[bytes, int]()
+        """How many there were, and by task the number of the last one at it."""
         self._failed: dict[bytes, bool] = {}
         """Tasks whose last action has failed."""
         self._seconds: dict[str, float] = {}
