@@ -139,7 +139,7 @@ class PartyProcess(ABC, Generic[P]):
         while True:
             found, deeds = self._look(task_id for task_id in listed if task_id in urgent - resting)
             # Moves in different tasks don't depend on each other, so they share blocks.
-            with self.role.wallet.posting():
+            with self.role.connection.outside(), self.role.wallet.posting():
                 found += self._act(deeds)
             taken += found
             # Many disputes of one task take a move each.

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import requests
 
@@ -111,11 +112,8 @@ def blocks(place: Arena, role: Role, decide: Callable[[Any, bytes], Decision], c
         order(place.connection, "evm_increaseTime", BLOCK)
         order(place.connection, "evm_mine")
         began = time.process_time()
-        requests.Session.post = counted  # type: ignore[method-assign, assignment]
-        try:
+        with patch.object(requests.Session, "post", counted):
             loop.turn()
-        finally:
-            requests.Session.post = posts  # type: ignore[method-assign]
         if number < WARM:
             asked, spent = 0, 0.0
         else:
