@@ -58,8 +58,17 @@ def own_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def chain() -> "Iterator[SharedChain]":
-    """The node of all tests of this process, which begins with the first of them that needs one."""
+    """The chain of all tests of this process, in memory, which begins with the first of them that needs one."""
     from shared_chain import shared_chain
 
     with shared_chain() as chain:
+        yield chain
+
+
+@pytest.fixture(scope="session")
+def node_chain() -> "Iterator[SharedChain]":
+    """A real node of all tests of this process, for those that ask it for more than its latest state."""
+    from shared_chain import shared_node
+
+    with shared_node() as chain:
         yield chain

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from anvil_node import anvil_node
+from memory_chain import memory_node
 from node_snapshots import order, unchanged
 from pol.chain.node.connection import Connection
 
@@ -49,7 +50,14 @@ class SharedChain:
 
 
 @contextmanager
-def shared_chain() -> Iterator[SharedChain]:
-    """A new node to share."""
+def shared_node() -> Iterator[SharedChain]:
+    """A new node to share, which has old states, too."""
     with anvil_node() as url:
         yield SharedChain(Connection.to(url))
+
+
+@contextmanager
+def shared_chain() -> Iterator[SharedChain]:
+    """A new chain in memory to share."""
+    with memory_node() as connection:
+        yield SharedChain(connection)

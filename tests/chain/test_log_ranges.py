@@ -75,39 +75,39 @@ def test_a_node_without_logs_is_left_and_a_passing_trouble_is_forgotten() -> Non
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: f"{refusal[0]}: {refusal[1][:20]}")
-def test_a_limit_in_any_words_is_no_failure(chain: SharedChain, refusal: tuple[int, str]) -> None:
+def test_a_limit_in_any_words_is_no_failure(node_chain: SharedChain, refusal: tuple[int, str]) -> None:
     def limits(method: str, params: list[Any], node: Pass) -> Any:
         answer = Limited(3, refuses=refusal)(params[0]) if method == "eth_getLogs" else {}
         if "error" in answer:
             return Raw(status=refusal[0], body=refusal[1].encode()) if refusal[0] > 0 else answer
         return node(method, params)
 
-    with chain.lent(), gateway(chain.connection.name, limits) as proxy:
+    with node_chain.lent(), gateway(node_chain.connection.name, limits) as proxy:
         connection = Connection.to(proxy.url)
-        chain.connection.wait_for_block(10)
+        node_chain.connection.wait_for_block(10)
         assert connection.web3.eth.get_logs({"fromBlock": 0, "toBlock": 10}) == []
         assert proxy.count("eth_getLogs") < 12
 
 
 @pytest.mark.parametrize("body", [None, b"logs of block 1 are pruned"])
-def test_the_next_node_is_asked_for_logs_that_one_does_not_have(chain: SharedChain, body: bytes | None) -> None:
+def test_the_next_node_is_asked_for_logs_that_one_does_not_have(node_chain: SharedChain, body: bytes | None) -> None:
     def pruned(method: str, params: list[Any], node: Pass) -> Any:
         if method != "eth_getLogs":
             return node(method, params)
         return Raw(status=400, body=body) if body else {"error": {"code": -32000, "message": "history is pruned"}}
 
-    name = chain.connection.name
-    with chain.lent(), gateway(name, pruned) as proxy, gateway(name) as archive:
+    name = node_chain.connection.name
+    with node_chain.lent(), gateway(name, pruned) as proxy, gateway(name) as archive:
         assert Connection.to(proxy.url, archive.url).web3.eth.get_logs({"fromBlock": 0, "toBlock": 1}) == []
         assert archive.count("eth_getLogs") == 1
 
 
 @pytest.mark.long
-def test_logs_that_no_node_has_are_an_error_of_the_node(chain: SharedChain) -> None:
+def test_logs_that_no_node_has_are_an_error_of_the_node(node_chain: SharedChain) -> None:
     def pruned(method: str, params: list[Any], node: Pass) -> Any:
         return {"error": {"code": -32000, "message": "history is pruned"}} if "Logs" in method else node(method, params)
 
-    with chain.lent(), gateway(chain.connection.name, pruned) as proxy:
+    with node_chain.lent(), gateway(node_chain.connection.name, pruned) as proxy:
         eth = Connection.to(proxy.url).web3.eth
         with pytest.raises(OperationalError, match=r"gives no logs of block 0.*history is pruned"):
             eth.get_logs({"fromBlock": 0, "toBlock": 1})
@@ -123,9 +123,9 @@ class Counting(HTTPProvider):
         return super().make_request(method, params)
 
 
-def test_each_thing_is_asked_for_once_while_nothing_is_sent(chain: SharedChain) -> None:
-    with chain.lent():
-        provider = Counting(chain.connection.name)
+def test_each_thing_is_asked_for_once_while_nothing_is_sent(node_chain: SharedChain) -> None:
+    with node_chain.lent():
+        provider = Counting(node_chain.connection.name)
         connection = Connection(Web3(provider), "node")
         asked = provider.asked
         address = connection.web3.eth.accounts[1]
@@ -147,8 +147,8 @@ def test_each_thing_is_asked_for_once_while_nothing_is_sent(chain: SharedChain) 
         assert asked["eth_chainId"] == 0
 
 
-def test_a_refusal_is_asked_for_again(chain: SharedChain) -> None:
-    provider = Counting(chain.connection.name)
+def test_a_refusal_is_asked_for_again(node_chain: SharedChain) -> None:
+    provider = Counting(node_chain.connection.name)
     connection = Connection(Web3(provider), "node")
     provider.asked.clear()
     with connection.cached():
@@ -159,10 +159,10 @@ def test_a_refusal_is_asked_for_again(chain: SharedChain) -> None:
 
 
 @pytest.mark.parametrize("embedded", [False, True])
-def test_all_that_is_read_together_is_of_one_block(chain: SharedChain, embedded: bool) -> None:
+def test_all_that_is_read_together_is_of_one_block(node_chain: SharedChain, embedded: bool) -> None:
     """Blocks that come in between change nothing; the next look has them."""
-    with chain.lent():
-        there = Connection.embedded() if embedded else chain.connection
+    with node_chain.lent():
+        there = Connection.embedded() if embedded else node_chain.connection
         # An own cache: this connection doesn't know what the other one sends.
         connection = Connection(Web3(there.web3.provider if embedded else Counting(there.name)), "node")
         sender, receiver = there.web3.eth.accounts[1:3]
