@@ -60,8 +60,8 @@ def lying(ground: toy_market.Ground, nodes: Sequence[int]) -> tuple[ToyMarket, S
 
 
 @pytest.fixture(scope="module")
-def dispute(chain: SharedChain) -> Iterator[tuple[ToyMarket, list[Sent]]]:
-    with toy_market.lent(chain) as ground:
+def dispute(node_chain: SharedChain) -> Iterator[tuple[ToyMarket, list[Sent]]]:
+    with toy_market.lent(node_chain) as ground:
         toy, liar = lying(ground, range(7))
         yield toy, played(toy, liar)
 
@@ -90,7 +90,7 @@ def test_a_transaction_that_is_no_move_is_named(dispute: tuple[ToyMarket, list[S
 def test_other_calls_of_the_game_are_no_moves(dispute: tuple[ToyMarket, list[Sent]]) -> None:
     toy, _ = dispute
     web3 = toy.connection.web3
-    data = toy.game.function("timeout", 1)._encode_transaction_data()
+    data = toy.game.function("timeout", 1).data
     call = {"from": web3.eth.accounts[0], "to": toy.game.address, "data": data, "gas": 100_000}
     transaction = bytes(web3.eth.send_transaction(call))  # type: ignore[arg-type]
     with pytest.raises(ProtocolError, match="no move of a dispute begins with"):

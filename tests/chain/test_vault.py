@@ -15,6 +15,7 @@ from pol.chain.account.typed_data import signed_struct, signing_domain
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.contract.binding import deploy_contract
 from pol.chain.contract.token import Token
+from pol.chain.contract_abi import ContractAbi
 from pol.chain.desks.vault import NATIVE, Balances, StakedDuty, StakeVault
 from pol.chain.node.connection import Connection
 from shared_chain import SharedChain
@@ -48,8 +49,9 @@ class Parties:
         self.coin: Any = None
         if with_token:
             self.coin = self.contract("tests/forge/incentives/Tokens.sol", "Coin")
+            give = ContractAbi(self.coin.abi).call
             for wallet in wallets:
-                self.deployer.send(self.coin.functions.give(wallet.address, 10 * ETHER))
+                self.deployer.send(give(self.coin.address, "give", wallet.address, 10 * ETHER))
         token = self.coin.address if with_token else None
         self.vault = deploy_vault(self.deployer, 3 * DAY, token)
         self.desk = self.contract("tests/forge/incentives/PlainDesk.sol", "PlainDesk", self.vault.address)
@@ -79,7 +81,7 @@ class Parties:
         return deadline, signature[64], signature[:32], signature[32:64]
 
     def tell(self, verb: str, wallet: Wallet, amount: int) -> None:
-        self.deployer.send(self.desk.functions[verb](KEY, wallet.address, amount))
+        self.deployer.send(ContractAbi(self.desk.abi).call(self.desk.address, verb, KEY, wallet.address, amount))
 
 
 def test_money_comes_in_answers_for_a_duty_leaves_and_goes_out(connection: Connection) -> None:

@@ -94,7 +94,7 @@ def test_a_claim_and_a_move_that_wait_for_the_restart_end_in_the_move(town: Town
     game, task_id = seer.market.objection_game, seer.market.objections.dispute(number).task_id
     left = game.deadline(number) - solver.connection.now()
     with halted(town.connection, left - 60), solver.wallet.posting():
-        data = game.function("timeout", number)._encode_transaction_data()
+        data = "0x" + game.function("timeout", number).data.hex()
         fees = {"maxFeePerGas": hex(900 * 10**9), "maxPriorityFeePerGas": hex(90 * 10**9), "gas": hex(500_000)}
         rich = town.connection.web3.eth.accounts[1]
         claim = order(town.connection, "eth_sendTransaction", {"from": rich, "to": game.address, "data": data, **fees})

@@ -396,7 +396,7 @@ def test_who_copies_a_note_comes_too_late(toy: ToyRounds) -> None:
     other, ann = replace(one, members=one.members[:1], partners=(), routes=()), toy.wallets["ann"].address
     (fact, noted), (_, shown) = (roster_fact(each.encode(), key.sign(each.digest), ann) for each in (one, other))
     note, about = (toy.plan_id, 0, ann, noted), (toy.plan_id, 0, fact, ann, shown)
-    announced = keccak256(bytes.fromhex(evidence.contract.encode_abi("showRosters", about)[2:]))
+    announced = keccak256(evidence.function("showRosters", *about).data)
 
     def refused(wallet: Wallet, error: str) -> None:
         with pytest.raises(Reverted, match=error):
@@ -416,7 +416,7 @@ def test_who_copies_a_note_comes_too_late(toy: ToyRounds) -> None:
     show(toy, "rosters", 0, *((each.encode(), key.sign(each.digest), ann) for each in (one, other)))
     assert toy.free("challenger") == before + MONEY.keeper_stake // 16
     sent = [toy.connection.web3.eth.get_transaction(r["transactionHash"]) for r in challenger.receipts[-3:]]
-    verbs = [evidence.contract.decode_function_input(each["input"])[0].fn_name for each in sent]
+    verbs = [evidence.abi.arguments(bytes(each["input"]))[0] for each in sent]
     assert verbs == ["announce", "noteRoster", "showRosters"]
 
 
@@ -440,7 +440,7 @@ def test_copied_evidence_comes_too_late(toy: ToyRounds) -> None:
     about = (toy.plan_id, signed_claim(one), signed_claim(toy.signed("ann", one, end=b"\x07" * 32)))
     with pytest.raises(Reverted, match="NotAnnounced"):
         evidence.transact(bob, "showTwoClaims", *about)
-    data = bytes.fromhex(evidence.contract.encode_abi("showTwoClaims", about)[2:])
+    data = evidence.function("showTwoClaims", *about).data
     evidence.announce_evidence(challenger, toy.plan_id, keccak256(data))
     with pytest.raises(Reverted, match="NotAnnounced"):
         evidence.transact(bob, "showTwoClaims", *about)

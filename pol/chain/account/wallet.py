@@ -11,10 +11,9 @@ from typing import Any
 
 from eth_abi.abi import decode
 from eth_typing import ChecksumAddress
-from eth_utils.abi import function_abi_to_4byte_selector, get_abi_input_types
+from eth_utils.abi import collapse_if_tuple, function_abi_to_4byte_selector
 from hexbytes import HexBytes
 from web3.contract import Contract
-from web3.contract.contract import ContractFunction
 from web3.exceptions import ContractCustomError, ContractLogicError
 from web3.types import TxParams, TxReceipt, Wei
 
@@ -24,6 +23,7 @@ from pol.chain.account.outbox_journal import CommandJournal, IntentState, Outbox
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
 from pol.chain.artifacts import artifact, contracts
+from pol.chain.contract_abi import ContractCall
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError, ProtocolError
 
@@ -112,7 +112,7 @@ class Wallet:
         """Balance in wei."""
         return self.connection.balance(self.address)
 
-    def send(self, call: ContractFunction, value: int = 0) -> TxReceipt:
+    def send(self, call: ContractCall, value: int = 0) -> TxReceipt:
         """Send a contract call and wait until it is in a block.
 
         Raises:
@@ -121,7 +121,7 @@ class Wallet:
         """
         return self._sent(self._call(call, value))
 
-    def send_once(self, call: ContractFunction, done: Callable[[], bool]) -> TxReceipt | None:
+    def send_once(self, call: ContractCall, done: Callable[[], bool]) -> TxReceipt | None:
         """As send, unless ``done`` returns that somebody has brought about the call's effect: then None."""
         return self._sent_once(self._call(call, 0), done)
 
@@ -199,17 +199,13 @@ class Wallet:
         with operational("read the fees"):
             return int(eth.get_block("latest")["baseFeePerGas"]), int(eth.max_priority_fee)
 
-    def _call(self, call: ContractFunction, value: int) -> OutgoingCall:
-        # Dummy fields keep web3 from asking the node: the outbox sets them.
-        nothing: TxParams = {"from": self.address, "value": Wei(value), "gas": 0, "chainId": self.connection.chain_id}
-        nothing.update({"maxFeePerGas": Wei(0), "maxPriorityFeePerGas": Wei(0)})
-        built = call.build_transaction(nothing)
-        to, data = str(built["to"]), bytes(HexBytes(built["data"]))
+    def _call(self, call: ContractCall, value: int) -> OutgoingCall:
+        to, data = call.to, call.data
         for begun in self.journal.intents(IntentState.OPEN):
             same = (begun.to, begun.value, begun.data[:4]) == (to, value, data[:4])
             if same and _but_bond(call, begun.data) == _but_bond(call, data):
                 data = begun.data  # the highest bond that a call accepts changes with every challenge, one's own too
-        return OutgoingCall(call.fn_name, to, value, data)
+        return OutgoingCall(call.name, to, value, data)
 
     def _simulated(self, call: OutgoingCall) -> int:
         """The gas of a call on the latest state."""
@@ -246,14 +242,14 @@ class Wallet:
         self.gas_paid += receipt["gasUsed"] * receipt["effectiveGasPrice"]
 
 
-def _but_bond(call: ContractFunction, data: bytes) -> list[Any]:
+def _but_bond(call: ContractCall, data: bytes) -> list[Any]:
     """The arguments of such a call in its calldata, without the highest bond that it accepts."""
 
     def kept(inputs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         fields = [(each, value) for each, value in zip(inputs, values, strict=True) if each["name"] != "mostBond"]
         return [kept(each["components"], value) if each["type"] == "tuple" else value for each, value in fields]
 
-    return kept(call.abi["inputs"], decode(get_abi_input_types(call.abi), data[4:]))
+    return kept(call.inputs, decode([collapse_if_tuple(each) for each in call.inputs], data[4:]))
 
 
 @contextmanager

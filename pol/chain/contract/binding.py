@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
-from weakref import WeakValueDictionary
 
 from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
 from web3 import Web3
 from web3.contract import Contract
-from web3.contract.contract import ContractFunction
-from web3.logs import DISCARD
-from web3.types import TxReceipt
+from web3.exceptions import BadFunctionCallOutput, Web3RPCError
+from web3.types import RPCEndpoint, TxReceipt
 
 from pol.chain.account.typed_data import signing_domain
 from pol.chain.account.wallet import Reverted, Wallet, reverting
 from pol.chain.artifacts import artifact
 from pol.chain.contract.structs import decoded
+from pol.chain.contract_abi import ContractAbi, ContractCall
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.event_cache import ContractEvents, EventCache
 from pol.errors import OperationalError
 
 T = TypeVar("T")
-# Those in use, as web3 takes milliseconds to make one. Each keeps its web3 alive, so the id of that is no other's.
-_CONTRACTS: WeakValueDictionary[tuple[int, str, ChecksumAddress], Contract] = WeakValueDictionary()
 
 
 class Binding:
@@ -44,14 +42,12 @@ class Binding:
     ) -> None:
         self.connection = connection
         self.address = address
-        key = (id(connection.web3), contract or self.CONTRACT, address)
-        made = _CONTRACTS.get(key) or connection.web3.eth.contract(address=address, abi=artifact(key[1])["abi"])
-        self.contract: Contract = _CONTRACTS.setdefault(key, made)
-        self.log = ContractEvents(EventCache(connection, [self.contract], since), self.contract.address)
+        self.abi = ContractAbi.of(contract or self.CONTRACT)
+        self.log = ContractEvents(EventCache(connection, {address: self.abi}, since), address)
 
-    def function(self, name: str, *arguments: Any) -> ContractFunction:
+    def function(self, name: str, *arguments: Any) -> ContractCall:
         """A call, not yet made or sent."""
-        return getattr(self.contract.functions, name)(*arguments)  # type: ignore[no-any-return]  # web3 builds it from the ABI
+        return self.abi.call(self.address, name, *arguments)
 
     def read(self, name: str, *arguments: Any, at: int | None = None, about: bytes | int | None = None) -> Any:
         """The result of a view, by default at the latest block.
@@ -73,10 +69,8 @@ class Binding:
         self, kind: type[Any] | None, name: str, arguments: tuple[Any, ...], at: int | None, about: bytes | int | None
     ) -> Any:
         def ask() -> Any:
-            call = self.function(name, *arguments)
             try:
-                with operational(f"read {name}"), reverting(name):
-                    found = call.call() if at is None else call.call(block_identifier=at)
+                found = called(self.connection, self.abi, self.function(name, *arguments), at)
             except Reverted as refusal:
                 return refusal
             return found if kind is None else decoded(kind, found)
@@ -115,8 +109,10 @@ class Binding:
 
     def emitted(self, receipt: TxReceipt, name: str) -> dict[str, Any]:
         """The arguments of the one event of this name in a receipt."""
-        (event,) = self.contract.events[name]().process_receipt(receipt, errors=DISCARD)
-        return dict(event["args"])
+        own = (log for log in receipt["logs"] if log["address"] == self.address)
+        events = (self.abi.event([bytes(topic) for topic in log["topics"]], bytes(log["data"])) for log in own)
+        (arguments,) = (arguments for event, arguments in events if event == name)
+        return arguments
 
     def signing_domain(self, name: str) -> dict[str, Any]:
         """The EIP-712 domain of signatures for this contract."""
@@ -127,9 +123,31 @@ def read_together(
     bindings: Collection[Binding], since: int, whole: Callable[[int], Iterable[tuple[str, int, int]]]
 ) -> None:
     """Read the events of contracts of one deployment together, none before ``since``: see `EventCache`."""
-    cache = EventCache(next(iter(bindings)).connection, [binding.contract for binding in bindings], since, whole)
+    contracts = {binding.address: binding.abi for binding in bindings}
+    cache = EventCache(next(iter(bindings)).connection, contracts, since, whole)
     for binding in bindings:
-        binding.log = ContractEvents(cache, binding.contract.address, has_all=True)
+        binding.log = ContractEvents(cache, binding.address, has_all=True)
+
+
+def called(connection: Connection, abi: ContractAbi, call: ContractCall, at: int | None = None) -> Any:
+    """What a call returns, by default at the latest block; nothing is sent.
+
+    Raises:
+        Reverted: the contract refuses it.
+        OperationalError: the node fails, or there is no such contract.
+    """
+    request = {"to": call.to, "data": "0x" + call.data.hex()}
+    block = "latest" if at is None else hex(at)
+    with operational(f"read {call.name}"), reverting(call.name):
+        try:
+            answer = connection.web3.manager.request_blocking(RPCEndpoint("eth_call"), [request, block])
+        except Web3RPCError:
+            # web3 knows how each kind of node tells that a contract refuses.
+            answer = connection.web3.eth.call({"to": call.to, "data": HexBytes(call.data)}, at)
+        try:
+            return abi.result(call.name, bytes(HexBytes(answer)))
+        except ValueError as error:
+            raise BadFunctionCallOutput(f"{call.to} has no function {call.name}, or isn't a contract") from error
 
 
 def factory(web3: Web3, name: str) -> type[Contract]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 
 from eth_typing import ChecksumAddress
-from hexbytes import HexBytes
-from web3.contract.contract import ContractFunction
-from web3.types import TxParams, TxReceipt, Wei
+from web3.types import TxReceipt
 
 from pol.chain.account.typed_data import signed_struct, signing_domain
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import Binding
+from pol.chain.contract_abi import ContractCall
 
 REQUEST_TYPE = signed_struct(
     "ForwardRequest", "address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 deadline, bytes data"
@@ -42,7 +41,7 @@ class Forwarder(Binding):
     def sign(
         self,
         wallet: Wallet,
-        call: ContractFunction,
+        call: ContractCall,
         value: int = 0,
         gas: int = RELAYED_GAS,
         valid_seconds: int = VALID_SECONDS,
@@ -52,21 +51,18 @@ class Forwarder(Binding):
         value: wei that the sender adds. gas: gas limit of the call.
         """
         _, name, version, chain_id, address, *_ = self.read("eip712Domain")
-        # Only the data matters; the other fields keep web3 from asking the node for them.
-        given: TxParams = {"value": Wei(value), "gas": gas, "gasPrice": Wei(0), "chainId": chain_id}
-        data = bytes(HexBytes(call.build_transaction(given)["data"]))
         deadline = self.connection.now() + valid_seconds
         message = {
             "from": wallet.address,
-            "to": call.address,
+            "to": call.to,
             "value": value,
             "gas": gas,
             "nonce": self.read("nonces", wallet.address),
             "deadline": deadline,
-            "data": data,
+            "data": call.data,
         }
         signature = wallet.sign_typed(signing_domain(name, version, chain_id, address), REQUEST_TYPE, message)
-        return Request(wallet.address, call.address, value, gas, deadline, data, signature)
+        return Request(wallet.address, call.to, value, gas, deadline, call.data, signature)
 
     def is_valid(self, request: Request) -> bool:
         """Whether signature, nonce and deadline are right and the target trusts the forwarder."""

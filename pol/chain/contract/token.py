@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from eth_typing import ChecksumAddress
-from web3.contract.contract import ContractFunction
 from web3.types import TxReceipt
 
-from pol.chain.account.wallet import Wallet, reverting
-from pol.chain.node.connection import Connection, operational
+from pol.chain.account.wallet import Wallet
+from pol.chain.contract.binding import called
+from pol.chain.contract_abi import ContractAbi
+from pol.chain.node.connection import Connection
 
 
 def _entry(name: str, inputs: str, outputs: str, mutability: str = "view") -> dict[str, Any]:
@@ -19,11 +20,13 @@ def _entry(name: str, inputs: str, outputs: str, mutability: str = "view") -> di
     return {"type": "function", "name": name, "stateMutability": mutability, **listed}
 
 
-ABI = [
-    _entry("balanceOf", "address", "uint256"),
-    _entry("allowance", "address address", "uint256"),
-    _entry("approve", "address uint256", "bool", "nonpayable"),
-]
+ABI = ContractAbi(
+    [
+        _entry("balanceOf", "address", "uint256"),
+        _entry("allowance", "address address", "uint256"),
+        _entry("approve", "address uint256", "bool", "nonpayable"),
+    ]
+)
 """The part of ERC-20 that a deposit needs."""
 
 
@@ -33,15 +36,14 @@ class Token:
     def __init__(self, connection: Connection, address: ChecksumAddress) -> None:
         self.connection = connection
         self.address = address
-        self._contract = connection.web3.eth.contract(address=address, abi=ABI)
 
     def balance(self, account: ChecksumAddress) -> int:
         """Balance of an account, in the smallest unit."""
-        return int(self._read(self._contract.functions.balanceOf(account)))
+        return self._read("balanceOf", account)
 
     def allowance(self, owner: ChecksumAddress, spender: ChecksumAddress) -> int:
         """Remaining allowance of ``spender`` from ``owner``."""
-        return int(self._read(self._contract.functions.allowance(owner, spender)))
+        return self._read("allowance", owner, spender)
 
     def approve(self, wallet: Wallet, spender: ChecksumAddress, amount: int) -> TxReceipt:
         """Set the allowance of ``spender``.
@@ -49,8 +51,7 @@ class Token:
         Raises:
             Reverted: the token refuses.
         """
-        return wallet.send(self._contract.functions.approve(spender, amount))
+        return wallet.send(ABI.call(self.address, "approve", spender, amount))
 
-    def _read(self, call: ContractFunction) -> Any:
-        with operational(f"read {call.fn_name}"), reverting(call.fn_name):
-            return call.call()
+    def _read(self, name: str, *arguments: Any) -> int:
+        return int(called(self.connection, ABI, ABI.call(self.address, name, *arguments)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from eth_typing import BlockNumber, ChecksumAddress
+from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
 from web3.exceptions import TransactionNotFound
 from web3.types import TxData
@@ -80,8 +80,7 @@ def _place_before(game: DisputeGame, dispute: int, found: TxData) -> StoredPlace
                 )
                 if any(log["transactionIndex"] < found["transactionIndex"] for log in logs):
                     return None
-            call = game.function("dispute", dispute)
-            _, clock = call.call(block_identifier="latest" if block is None else BlockNumber(block - 1))
+            _, clock = game.read("dispute", dispute, at=None if block is None else block - 1)
     except OperationalError:
         return None
     return StoredPlace(Level(clock[1]), int(clock[2]), game.bits)

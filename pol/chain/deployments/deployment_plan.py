@@ -14,8 +14,8 @@ from web3.types import TxParams
 
 from pol.chain.account.gas_fees import DATA_FEE_ROOM, data_fee
 from pol.chain.account.wallet import Reverted, Wallet, reverting
-from pol.chain.artifacts import artifact
 from pol.chain.contract.creation import FACTORY, address_of, code_at, init_code, require_factory
+from pol.chain.contract_abi import ContractAbi
 from pol.chain.deployment_rules import Settings
 from pol.chain.deployments.contract_layout import GAMES, Wiring, lay_out, wiring
 from pol.chain.deployments.deployment import Deployment
@@ -145,8 +145,7 @@ class DeploymentSteps:
 
     def data(self, step: Wiring) -> bytes:
         """Calldata of a wiring."""
-        contract = self.connection.web3.eth.contract(abi=artifact(step.contract)["abi"])
-        return bytes(HexBytes(contract.encode_abi("wire", step.arguments)))
+        return ContractAbi.of(step.contract).call(step.address, "wire", *step.arguments).data
 
 
 class Plan(DeploymentSteps):

@@ -8,11 +8,11 @@ from enum import IntEnum
 from typing import ClassVar
 
 from eth_typing import ChecksumAddress
-from web3.contract.contract import ContractFunction
 from web3.types import TxReceipt
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.announcements import Announcements
+from pol.chain.contract_abi import ContractCall
 
 
 class Ending(IntEnum):
@@ -121,7 +121,7 @@ class DisputeDesk(Announcements):
         # A challenger wins more than any bond, so three more doublings still pay.
         return header, payload, 8 * self.bond_of(task_id)
 
-    def _challenged(self, wallet: Wallet, task_id: bytes, evidence: bytes, call: ContractFunction) -> int:
+    def _challenged(self, wallet: Wallet, task_id: bytes, evidence: bytes, call: ContractCall) -> int:
         """Announce a challenge, so that nobody copies it, then make it in a later block; the number of its dispute."""
         self.announce_evidence(wallet, task_id, evidence)
         return int(self.emitted(wallet.send(call), self.EVENTS.challenged)[self.EVENTS.number])

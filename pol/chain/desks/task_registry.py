@@ -141,8 +141,8 @@ class TaskRegistry(Binding):
     def begun(self, wallet: Wallet) -> list[Terms]:
         """Terms of the wallet's submissions that are under way, or that a killed process hasn't told of."""
         calls = [i.data for i in wallet.journal.intents(IntentState.OPEN) if i.to == self.address]
-        found = [self.contract.decode_function_input(data) for data in calls]
-        return [decoded(Terms, arguments["terms_"]) for call, arguments in found if call.fn_name == "submit"]
+        found = [self.abi.arguments(data) for data in calls]
+        return [decoded(Terms, arguments["terms_"]) for name, arguments in found if name == "submit"]
 
     def cancel(self, wallet: Wallet, task_id: bytes) -> TxReceipt:
         """Cancel a task that has no solver."""

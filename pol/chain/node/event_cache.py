@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from eth_typing import BlockNumber, ChecksumAddress
-from eth_utils.abi import event_abi_to_log_topic
-from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
-from web3.contract import Contract
 from web3.exceptions import BlockNotFound
-from web3.types import LogReceipt, RPCEndpoint
+from web3.types import RPCEndpoint
 
+from pol.chain.contract_abi import ContractAbi, checksummed
 from pol.chain.node.connection import Connection, operational
 from pol.chain.rpc.rpc_methods import quantity
 from pol.errors import OperationalError
@@ -72,13 +70,13 @@ class EventCache:
     def __init__(
         self,
         connection: Connection,
-        contracts: Iterable[Contract],
+        contracts: Mapping[ChecksumAddress, ContractAbi],
         first: int = 0,
         whole: Callable[[int], Iterable[tuple[str, int, int]]] = lambda block: (),
     ) -> None:
         self._connection, self._first, self._whole = connection, first, whole
-        self._decoders = {contract.address: _Decoder(contract) for contract in contracts}
-        self._events: dict[ChecksumAddress, list[ReadEvent]] = {address: [] for address in self._decoders}
+        self._contracts = contracts
+        self._events: dict[ChecksumAddress, list[ReadEvent]] = {address: [] for address in contracts}
         self._marks: list[Mark] = []
         self._is_proven = self._is_checking = False
         self._indexes: dict[tuple[ChecksumAddress, str], _Index] = {}
@@ -152,7 +150,7 @@ class EventCache:
                 events = self._merged(events, first, latest["number"])
                 marks.append(Mark(latest["number"], latest["hash"]))
         # Set both at the end: after a failure in between, the next reading starts where this one did.
-        self._events, self._marks = {address: [] for address in self._decoders}, marks[-KEPT:]
+        self._events, self._marks = {address: [] for address in self._contracts}, marks[-KEPT:]
         for event in events:
             self._events[event.address].append(event)
 
@@ -160,14 +158,14 @@ class EventCache:
         """The known events, and those of the blocks from ``first`` to ``last``; those of each contract in order."""
         recent = {(event.block_hash, event.index): event for event in known if event.block >= first}
         found: dict[tuple[HexBytes, int], ReadEvent] = {}
-        query = {"address": list(self._decoders), "fromBlock": hex(first), "toBlock": hex(last)}
+        query = {"address": list(self._contracts), "fromBlock": hex(first), "toBlock": hex(last)}
         request = self._connection.web3.manager.request_blocking
         # As the node gives them: most are known, and web3 takes long to decode them.
         for log in request(RPCEndpoint("eth_getLogs"), [query]) if first <= last else ():
             key = HexBytes(log["blockHash"]), _number(log["logIndex"])
             if key in recent:
                 found[key] = recent.pop(key)
-            elif (address := to_checksum_address(log["address"])) in self._decoders:
+            elif (address := checksummed(log["address"])) in self._contracts:
                 found[key] = self._new(address, log)
         left_out = list[ReadEvent]()
         for event in recent.values():
@@ -179,13 +177,12 @@ class EventCache:
         return [*behind, *sorted((*left_out, *found.values()), key=lambda event: event.place)]
 
     def _new(self, address: ChecksumAddress, log: dict[str, Any]) -> ReadEvent:
-        numbers = {name: _number(log[name]) for name in ("blockNumber", "logIndex", "transactionIndex")}
-        words = {name: HexBytes(log[name]) for name in ("blockHash", "transactionHash", "data")}
-        topics = [HexBytes(topic) for topic in log["topics"]]
-        told: Any = dict(log) | numbers | words | {"address": address, "topics": topics}
-        event = self._decoders[address](told)
-        self._note(event.arguments)
-        return event
+        topics = [bytes(HexBytes(topic)) for topic in log["topics"]]
+        name, arguments = self._contracts[address].event(topics, bytes(HexBytes(log["data"])))
+        block = _number(log["blockNumber"])
+        arguments |= {"transaction": bytes(HexBytes(log["transactionHash"])), "block": block}
+        self._note(arguments)
+        return ReadEvent(address, block, HexBytes(log["blockHash"]), _number(log["logIndex"]), name, arguments)
 
     def _note(self, arguments: Mapping[str, Any]) -> None:
         """An event has come: it names its arguments, and that of a game what the dispute is about that it numbers."""
@@ -241,33 +238,6 @@ class _Index:
                     self._found.setdefault(event.arguments[self._name], []).append(event)
             self._events = events
         return self._found.get(value, ())
-
-
-class _Decoder:
-    """Decodes the logs of one contract."""
-
-    def __init__(self, contract: Contract) -> None:
-        self._contract = contract
-        events = [item for item in contract.abi if item["type"] == "event"]
-        self._names = {event_abi_to_log_topic(e): e["name"] for e in events if not e.get("anonymous")}
-        self._anonymous = {e["name"]: e["inputs"] for e in events if e.get("anonymous")}
-
-    def __call__(self, log: LogReceipt) -> ReadEvent:
-        name = self._names.get(bytes(log["topics"][0]))
-        if name is None:
-            name, arguments = self._bare(log)
-        else:
-            arguments = dict(getattr(self._contract.events, name)().process_log(log)["args"])
-        block = int(log["blockNumber"])
-        arguments |= {"transaction": bytes(log["transactionHash"]), "block": block}
-        return ReadEvent(log["address"], block, log["blockHash"], int(log["logIndex"]), name, arguments)
-
-    def _bare(self, log: LogReceipt) -> tuple[str, dict[str, Any]]:
-        """The one anonymous event of a contract: its topics are numbers, its data bytes without an ABI encoding."""
-        ((name, inputs),) = self._anonymous.items()
-        numbers = [int.from_bytes(topic, "big") for topic in log["topics"]]
-        indexed = [i["name"] for i in inputs if i["indexed"]]
-        return name, dict(zip(indexed, numbers, strict=True)) | {inputs[-1]["name"]: bytes(HexBytes(log["data"]))}
 
 
 def _number(value: Any) -> int:

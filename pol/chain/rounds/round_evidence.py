@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
-from hexbytes import HexBytes
 from web3 import Web3
 from web3.types import TxReceipt
 
@@ -225,8 +224,7 @@ class RoundEvidence(Announcements):
             except Reverted as error:
                 # Nothing else is wrong with it: the contract asks for these at last, and for the announcement first.
                 if error.error == "NotAnnounced":
-                    data = bytes(HexBytes(self.contract.encode_abi(verb, (plan_id, *about))))
-                    self.announce_evidence(wallet, plan_id, keccak256(data))
+                    self.announce_evidence(wallet, plan_id, keccak256(self.function(verb, plan_id, *about).data))
                 elif error.error == "NotNoted":
                     noted = self.transact(wallet, "noteRoster", *note)
                     self.connection.wait_for_block(noted["blockNumber"] + 1)

@@ -155,8 +155,7 @@ class MarketReader:
                 market.settlement,
             )
         ):
-            named = tuple(event["name"] for event in desk.contract.abi if event["type"] == "event")
-            told = tuple(name for name in named if name in _TOLD)
+            told = tuple(name for name in desk.abi.events if name in _TOLD)
             found += [(e["block"], order, name, e) for name, e in desk.log.read(told, taskId=task_id)]
         for block, _, name, event in sorted(found, key=lambda entry: entry[:2]):
             words, who = _TOLD[name]
