@@ -99,6 +99,8 @@ class MemoryChain(JSONBaseProvider):
 
     def __init__(self, began: int = GENESIS_TIME) -> None:
         super().__init__()
+        self.trouble: Callable[[str], None] = lambda method: None
+        """Is asked before each request, and may raise."""
         self._lock, self._began = threading.RLock(), began
         self._evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID)), spec_id="PRAGUE")
         for account in RICH:
@@ -113,11 +115,14 @@ class MemoryChain(JSONBaseProvider):
         self._pool = list[Sent]()
         self._nonces = dict[str, int]()
         self._clock, self._base_fee, self._automine = Clock(), BASE_FEE, True
-        self._pasts, self._branch = list[Past](), 0
+        self._pasts = list[Past]()
+        self.entropy = 0
+        """From it, and from its parent, the hash of a block follows: a block that comes again has another one."""
         self._mine()
 
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         with self._lock:
+            self.trouble(method)
             return self._answer(method, params)
 
     def _answer(self, method: RPCEndpoint, params: Any) -> RPCResponse:
@@ -130,11 +135,24 @@ class MemoryChain(JSONBaseProvider):
         except Refused as refusal:
             return {"jsonrpc": "2.0", "id": 1, "error": refusal.error}  # type: ignore[typeddict-item]  # a plain dict
 
-    def make_batch(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
-        """Answers to many requests."""
-        return [self.make_request(method, params) for method, params in requests]
+    def make_batch(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse | None]:
+        """Answers to many requests; none if the node has trouble."""
+        try:
+            return [self.make_request(method, params) for method, params in requests]
+        except ConnectionError:
+            return [None] * len(requests)
 
     # blocks
+
+    @property
+    def height(self) -> int:
+        """Number of the latest block."""
+        return len(self._blocks) - 1
+
+    @property
+    def now(self) -> int:
+        """Time of the latest block."""
+        return int(self._head["timestamp"], 16)
 
     @property
     def _head(self) -> dict[str, Any]:
@@ -146,7 +164,7 @@ class MemoryChain(JSONBaseProvider):
         now = max(last + 1, self._clock.at if self._clock.at is not None else last + 1 + self._clock.lead)
         self._clock = Clock()
         parent = self._head["hash"] if self._blocks else "0x" + "00" * 32
-        hash_ = "0x" + keccak256(f"{parent} {number} {now} {self._branch}".encode()).hex()
+        hash_ = "0x" + keccak256(f"{parent} {number} {now} {self.entropy}".encode()).hex()
         self._checkpoints.append(self._checkpoint())
         mined = list[Sent]()
         block = {
@@ -421,6 +439,25 @@ class MemoryChain(JSONBaseProvider):
         more = int(balance, 16) - self._evm.get_balance(account)
         self._evm.message_call(*((RICH[0], account) if more > 0 else (account, RICH[0])), b"", abs(more))
 
+    def _anvil_reorg(self, depth: int, _: object = ()) -> None:
+        """As many blocks are replaced by empty ones; what was in them comes back to the pool."""
+        first = len(self._blocks) - depth
+        gone = [hash_ for block in self._blocks[first:] for hash_ in block["transactions"]]
+        self._go_back(self._checkpoints[first])
+        numbers = {block["number"] for block in self._blocks[first:]}
+        last = int(self._head["timestamp"], 16)
+        self._logs = [log for log in self._logs if log["blockNumber"] not in numbers]
+        del self._blocks[first:], self._checkpoints[first:]
+        for hash_ in reversed(gone):
+            sent = self._sent.pop(hash_)
+            self._nonces[sent["from"]] = int(sent["nonce"], 16)
+            del self._receipts[hash_]
+        self.entropy += 1
+        pool, self._pool = self._pool, []
+        for _number in range(depth):
+            self._mine()
+        self._clock.at, self._pool = last + 1, pool
+
     def _anvil_drop_all_transactions(self) -> None:
         self._pool = []
 
@@ -438,7 +475,7 @@ class MemoryChain(JSONBaseProvider):
             del self._sent[hash_], self._receipts[hash_]
         del self._blocks[past.blocks :], self._checkpoints[past.blocks :], self._logs[past.logs :]
         self._nonces, self._base_fee, self._pool = dict(past.nonces), past.base_fee, []
-        self._clock, self._branch = Clock(), self._branch + 1
+        self._clock, self.entropy = Clock(), self.entropy + 1
         return True
 
 
