@@ -57,19 +57,19 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package with a stub: names load when they are first used.
 
     The stub beside ``file`` holds one ``from .module import name as name`` for each, without a name of a module
-    for modules. If a module is missing, ModuleNotFoundError says which extra installs it.
+    for modules; more dots lead above. If a module is missing, ModuleNotFoundError says which extra installs it.
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
-    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level == 1]
-    modules = {alias.name: node.module for node in imports for alias in node.names}
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level]
+    modules = {alias.name: (node.module, "." * node.level) for node in imports for alias in node.names}
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            module = modules[name]
+            module, dots = modules[name]
             # ``from . import name`` is a module itself.
-            holder = import_module(f"{package}.{module or name}")
+            holder = import_module(f"{dots}{module or name}", package)
             value = holder if module is None else getattr(holder, name)
         except ModuleNotFoundError as error:
             advice = missing_extra(error)
@@ -82,7 +82,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     class Package(ModuleType):
         def __setattr__(self, name: str, value: object) -> None:
             # An import binds a submodule to its package. It must not hide a public name of the same spelling.
-            if not (isinstance(value, ModuleType) and modules.get(name)):
+            if not (isinstance(value, ModuleType) and modules.get(name, (None, ""))[0]):
                 super().__setattr__(name, value)
 
     sys.modules[package].__class__ = Package

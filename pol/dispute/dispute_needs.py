@@ -18,9 +18,9 @@ from pol.dispute.encoding.move_sizes import (
     show_size,
 )
 from pol.dispute.position import HASH_BITS, Level
-from pol.graph.live_memory import live_bytes
 from pol.graph.node import Node, Source
 from pol.graph.step_program import StepProgram
+from pol.graph.work_estimate import live_bytes
 
 KEPT_BYTES = 256 << 20
 """Of the states between the first and the last that was asked for. Large states are computed again."""

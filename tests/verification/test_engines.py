@@ -15,7 +15,7 @@ import pytest
 import small_task
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.live_memory import live_bytes, replay_bytes
+from pol.graph.work_estimate import live_bytes, replay_bytes
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof, published_task
 from pol.training.task.learning_proof import LearningProof

@@ -1,20 +1,8 @@
-"""Captures ordinary PyTorch training code as a step program. The only part of pol.graph that imports torch."""
+"""Captures ordinary PyTorch training code as a step program. The only part of pol.graph that imports torch.
 
-from pol.graph.capture.assemble import capture, to_words
-from pol.graph.capture.check_capture import check_capture
-from pol.graph.capture.initial_weights import capture_initialization
-from pol.graph.capture.loop import Loop
-from pol.graph.capture.shapes import capture_shapes
-from pol.graph.captured_step import Capture, CapturedInitialization, CapturedShapes
+The names below are loaded when they are first used: an executor needs no tracer.
+"""
 
-__all__ = [
-    "Capture",
-    "CapturedInitialization",
-    "CapturedShapes",
-    "Loop",
-    "capture",
-    "capture_initialization",
-    "capture_shapes",
-    "check_capture",
-    "to_words",
-]
+from pol.extras import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pol.claims.sample_size import detection_probability
 from pol.claims.segment_claim import Three
 from pol.errors import OperationalError, ProtocolError
-from pol.graph.live_memory import replay_bytes
+from pol.graph.work_estimate import replay_bytes
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof

@@ -1,0 +1,9 @@
+from ..captured_step import Capture as Capture
+from ..captured_step import CapturedInitialization as CapturedInitialization
+from ..captured_step import CapturedShapes as CapturedShapes
+from .assemble import capture as capture
+from .assemble import to_words as to_words
+from .check_capture import check_capture as check_capture
+from .initial_weights import capture_initialization as capture_initialization
+from .loop import Loop as Loop
+from .shapes import capture_shapes as capture_shapes
