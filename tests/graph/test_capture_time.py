@@ -20,37 +20,44 @@ from pol.errors import UnsupportedError
 from pol.graph.capture import Loop, capture, capture_shapes
 from pol.graph.capture.optimizers.repeated_update import RepeatedUpdates
 from pol.graph.capture.tracing.decompositions import decompositions
-from pol.graph.capture.tracing.functional_tail import FunctionalTail
-from pol.graph.capture.tracing.provenance import PHASE
+from pol.graph.capture.tracing.trace import quiet, traced, without_writes
 
 
 @pytest.mark.parametrize(
-    ("phase", "update", "copied"),
+    ("step", "runs"),
     [
-        ("update", lambda a, b: [a.mul(2).add(b), b], ["mul", "add"]),
-        ("update", lambda a, b: [b, a.mul(2).mul_(3).add(b)], ["add"]),
-        ("update", lambda a, b: [a.mul(2).view(3, 1).add(b)], ["add"]),
-        ("update", lambda a, b: [functional.hardswish(a.mul(2).add(b))], []),
-        ("backward", lambda a, b: [a.mul(2).add(b)], []),
+        (lambda a, b: [functional.hardswish(a), functional.hardswish(b).mul(2)], 1),
+        (lambda a, b: [functional.hardswish(a), functional.hardswish(b.t())], 2),
+        (lambda a, b: [functional.hardswish(a), functional.hardswish(b[:1])], 2),
+        (lambda a, b: [functional.hardswish(a).max(1)[0], functional.hardswish(a.max(1)[0]).add(1), b.clone()], 2),
+        (lambda a, b: [functional.hardswish(a.mul_(2)), functional.hardswish(b.add_(1)), a], 2),
+        (lambda a, b: [b[1:], functional.hardswish(b.add_(a)[1:]), functional.hardswish(b[1:].add(0))], 2),
     ],
 )
-def test_the_end_of_an_update_that_is_functional_is_copied(
-    phase: str, update: Callable[[Tensor, Tensor], list[Tensor]], copied: list[str]
-) -> None:
-    def annotated(*given: Tensor) -> list[Tensor]:
-        with fx_traceback.annotate({PHASE: phase}):
-            return update(*given)
+def test_operations_of_a_kind_are_replaced_once(step: Callable[[Tensor, Tensor], list[Tensor]], runs: int) -> None:
+    """Where nobody writes their memory."""
+    replaced: list[torch.Size] = []
 
-    operands = torch.arange(3.0), torch.tensor([1.0, -2.0, 0.5])
-    with fx_traceback.preserve_node_meta():
-        first = make_fx(annotated, tracing_mode="fake")(*operands)
-    tail = FunctionalTail.of(first.graph, {**decompositions(), torch.ops.aten.hardswish.default: functional.hardswish})
-    assert [str(node.target).split(".")[1] for node in tail.nodes] == copied
-    second = make_fx(torch.func.functionalize(tail.head(first)))(*operands)
-    tail.append_to(second.graph)
-    second.recompile()
-    for found, expected in zip(second(*operands), update(operands[0].clone(), operands[1]), strict=True):
-        assert torch.equal(found, expected)
+    def replacement(value: Tensor) -> Tensor:
+        replaced.append(value.shape)
+        return value * (value + 3).clamp(0, 6) / 6
+
+    operands = torch.arange(6.0).reshape(3, 2) - 3, torch.tensor([[1.0, -2.0], [0.5, 4.0], [-1.0, 0.0]])
+    with quiet(), fx_traceback.preserve_node_meta():
+        first = traced(step, operands, None, str)
+        graph = without_writes(
+            first, operands, {**decompositions(), torch.ops.aten.hardswish.default: replacement}, str
+        )
+    assert len(replaced) == runs
+    assert not any(
+        node.target._schema.is_mutable
+        for node in graph.graph.nodes
+        if node.op == "call_function" and hasattr(node.target, "_schema")
+    )
+    graph.recompile()
+    own = [tensor.clone() for tensor in operands]
+    for found, expected in zip(graph(*operands), step(*own), strict=True):
+        assert torch.allclose(found, expected, atol=1e-6)
 
 
 def test_updates_of_a_kind_are_traced_once() -> None:

@@ -292,9 +292,12 @@ def _greatest_of_block(numbers: Tensor) -> float:
 
 def _require_usual_modes() -> None:
     """torch, which is compared with, has to round to nearest and keep subnormal numbers, in all of its threads."""
-    ones = torch.ones(torch.get_num_threads() << 15)
-    is_nearest = (ones + 2.0**-24 == 1).all() and (ones + 3 * 2.0**-24 == 1 + 2.0**-22).all()
-    if not is_nearest or not (ones * 2.0**-126 * 0.5).view(torch.int32).all():
+    # One operation for all threads: each one more makes them wait for each other.
+    terms = np.array([[1.0, 2.0**-24], [1.0, 3 * 2.0**-24], [1.5 * 2.0**-126, -(2.0**-126)]], np.float32)
+    first, second = (torch.from_numpy(np.tile(column, torch.get_num_threads() << 14)) for column in terms.T)
+    sums = (first + second).numpy().reshape(-1, 3)
+    is_nearest = (sums[:, 0] == 1).all() and (sums[:, 1] == 1 + 2.0**-22).all()
+    if not is_nearest or not sums[:, 2].view(np.uint32).all():
         found = "flushes subnormal numbers to zero" if is_nearest else "doesn't round to nearest"
         raise UnsupportedError(
             f"torch {found} in this process, so a program can't be compared with it: leave out "

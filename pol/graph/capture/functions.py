@@ -16,10 +16,9 @@ from pol.graph.capture.assemble import to_words
 from pol.graph.capture.replacements.torch_functions import ReplacedFunctions
 from pol.graph.capture.tracing.aten_recorder import AtenRecorder, tensor_type
 from pol.graph.capture.tracing.decompositions import decompositions
-from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.provenance import PHASE
 from pol.graph.capture.tracing.random_operations import CounterRandomness, seed_words
-from pol.graph.capture.tracing.trace import quiet, traced
+from pol.graph.capture.tracing.trace import quiet, traced, without_writes
 from pol.graph.captured_step import Capture
 from pol.graph.lowering import lower
 from pol.graph.step_program import Component
@@ -72,13 +71,7 @@ def capture_function(
         torch.backends.mkldnn.flags(enabled=False),
     ):
         first = traced(lambda s, v, n: call(s, v, n, key), [slots, values, number], None, lambda: "the function")
-
-        def replay(*tensors: Tensor) -> list[Tensor]:
-            return [item.clone() for item in FunctionalReplay(first).run(*(tensor.clone() for tensor in tensors))]
-
-        flat = [*slots, *values, number]
-        graph = traced(torch.func.functionalize(replay), flat, decompositions(), lambda: "the function")
-    graph.graph.eliminate_dead_code()
+        graph = without_writes(first, [*slots, *values, number], decompositions(), lambda: "the function")
     kinds = dict(components or {})
     entries = [
         *(

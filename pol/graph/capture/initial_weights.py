@@ -13,10 +13,9 @@ from pol.errors import UnsupportedError
 from pol.graph.aten_graph import AtenGraph, AtenInput, InputRole, Ref
 from pol.graph.capture.tracing.aten_recorder import AtenRecorder, tensor_type
 from pol.graph.capture.tracing.decompositions import decompositions
-from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.random_operations import CounterRandomness, seed_words
 from pol.graph.capture.tracing.step_inputs import AVERAGE
-from pol.graph.capture.tracing.trace import quiet, traced
+from pol.graph.capture.tracing.trace import quiet, traced, without_writes
 from pol.graph.captured_step import Capture, CapturedInitialization
 from pol.graph.lowering import lower
 from pol.graph.step_program import Component
@@ -59,20 +58,17 @@ def capture_initialization(
             for name, (component, like, _) in chosen.items()
         ]
 
-        def replay(*tensors: Tensor) -> list[Tensor]:
-            key, at = tensors[-2:]
-            results = dict(zip(given, FunctionalReplay(first).run(key.clone(), at.clone()), strict=True))
+        def drawn(outputs: list[Tensor]) -> list[Tensor]:
+            results = dict(zip(given, outputs, strict=True))
             return [
-                results[source].clone() if isinstance(source, str) else torch.full(like.shape, source, dtype=like.dtype)
+                results[source] if isinstance(source, str) else torch.full(like.shape, source, dtype=like.dtype)
                 for _, like, source in chosen.values()
             ]
 
         states = [torch.zeros(like.shape, dtype=like.dtype) for _, like, _ in chosen.values()]
-        arguments = [*states, words, number]
         # The model that is built has torch's bits.
         table = decompositions(only_exact=True)
-        graph = traced(torch.func.functionalize(replay), arguments, table, lambda: "initialization")
-    graph.graph.eliminate_dead_code()
+        graph = without_writes(first, [*states, words, number], table, lambda: "initialization", drawn)
     inputs = [
         *entries,
         AtenInput(InputRole.CONSTANT, "seed", tensor_type("seed", words)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -116,16 +115,6 @@ def require_batch_kept(graph: GraphModule, report: Report = refuse) -> None:
             batch.add(node)
 
 
-def require_equal(first: GraphModule, second: GraphModule, made: Iterable[str] = (), report: Report = refuse) -> None:
-    """Raises UnsupportedError unless two traces of the same step are the same program."""
-    if str(first.graph) != str(second.graph):
-        report(unstable(made))
-        return
-    for node in first.graph.nodes:
-        if node.op == "get_attr" and not _is_equal(getattr(first, str(node.target)), getattr(second, str(node.target))):
-            report(unstable(made))
-
-
 def unstable(made: Iterable[str] = ()) -> UnsupportedError:
     """The refusal of a step that is another one when it runs again; ``made`` are attributes with tensors of a step."""
     if names := ", ".join(made):
@@ -138,13 +127,6 @@ def unstable(made: Iterable[str] = ()) -> UnsupportedError:
         "parameters, buffers and the data (a counter, the time, a generator). Make it a buffer with register_buffer, "
         "or put it into the data set; a cache of tensors (functools.lru_cache) fills when you run the model once before"
     )
-
-
-def _is_equal(left: Any, right: Any) -> bool:
-    if not isinstance(left, Tensor) or not isinstance(right, Tensor) or isinstance(right, FakeTensor):
-        return False
-    alike = left.dtype == right.dtype and left.shape == right.shape
-    return left is right or (alike and torch.equal(left.view(-1).view(torch.uint8), right.view(-1).view(torch.uint8)))
 
 
 def _aliased(node: Node) -> Iterator[tuple[Node, bool]]:

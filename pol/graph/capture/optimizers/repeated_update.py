@@ -55,7 +55,7 @@ class RepeatedUpdates:
             last = next(iter(reversed(tracer.graph.nodes)))
             results = update(*operands)
             pairs = [(result, _node(tracer, result)) for result in results]
-            self._known[key] = _Traced(list(_behind(last)), dict(zip(given, operands, strict=True)), pairs)
+            self._known[key] = _Traced(list(nodes_behind(last)), dict(zip(given, operands, strict=True)), pairs)
             return results
         own = dict(zip(known.operands, dict(zip(given, operands, strict=True)).items(), strict=True))
         copies = {before: node for before, (node, _) in own.items()}
@@ -79,7 +79,8 @@ def _node(tracer: Any, tensor: Tensor) -> Node:
     return node
 
 
-def _behind(last: Node) -> Iterator[Node]:
+def nodes_behind(last: Node) -> Iterator[Node]:
+    """The nodes of a graph after one of them."""
     node = last.next
     while node.op != "root":
         yield node

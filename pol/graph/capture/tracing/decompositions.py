@@ -54,16 +54,16 @@ def decompositions(only_exact: bool = False) -> Mapping[Any, Callable[..., Any]]
 
 
 def _of_torch() -> Mapping[Any, Callable[..., Any]]:
-    return {
-        operation: function for operation, function in decomposition_table.items() if _has_no_rule(operation, function)
-    }
-
-
-def _has_no_rule(operation: Any, function: Callable[..., Any]) -> bool:
     """torch's references (torch._refs) are left out: they lead to operations of their own, which have no rules."""
-    is_random = torch.Tag.nondeterministic_seeded in getattr(operation, "tags", ())
-    is_known = not isinstance(operation, OpOverload) or str(operation) in {*RULES, *IDENTITIES}
-    return function.__module__.startswith("torch._decomp") and not is_random and not is_known
+    known = {*RULES, *IDENTITIES}
+    return {
+        operation: function
+        for operation, function in decomposition_table.items()
+        if isinstance(operation, OpOverload)
+        and function.__module__.startswith("torch._decomp")
+        and torch.Tag.nondeterministic_seeded not in operation.tags
+        and str(operation) not in known
+    }
 
 
 def _zeros_like(tensor: Tensor, **options: Any) -> Tensor:

@@ -6,7 +6,7 @@ import gc
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -28,20 +28,20 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.fx.graph import CodeGen
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_leaves
 
 from pol.errors import PolError, UnsupportedError
 from pol.graph.capture.guards.mutation_guard import mutation_guard
-from pol.graph.capture.guards.purity import require_batch_kept, require_equal, require_pure, unstable
+from pol.graph.capture.guards.purity import require_batch_kept, require_pure, unstable
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.replacements.selections import has_selected_rows
 from pol.graph.capture.tracing.aten_recorder import data_dependent
 from pol.graph.capture.tracing.decompositions import decompositions
-from pol.graph.capture.tracing.functional_tail import FunctionalTail
 from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.number_stand_ins import NumberStandIns
 from pol.graph.capture.tracing.provenance import PHASE, SOURCE, current_line, line_of_error
 from pol.graph.capture.tracing.recomputation import recomputation
+from pol.graph.capture.tracing.second_run import SecondRun
 from pol.graph.capture.tracing.step_inputs import StepInputs
 from pol.graph.capture.tracing.training_step import TrainingStep, updated_names
 from pol.graph.capture.training import Training, uncompiled
@@ -125,28 +125,18 @@ def trace_step(
             require_batch_kept(first, report)
         before.require_unchanged(True, report)
         before.settle()
+        again = SecondRun(first)
         try:
             with again_stand_ins:
-                again = traced(step, arguments, None, lines.place)
+                traced(again.of(step), arguments, None, lines.place)
         except TraceFailureError as error:  # the first run did not fail
             raise unstable(before.made) from error
         before.require_unchanged(False, report)
-        require_equal(first, again, before.made, report)
+        if not again.is_same:
+            report(unstable(before.made))
         _assign_sources(first)
         first.graph.set_codegen(CodeGen())
-        flat = tree_flatten(arguments)[0]
-
-        table = decompositions()
-        tail = FunctionalTail.of(first.graph, table)
-        functional = FunctionalReplay(tail.head(first))
-
-        def replay(*tensors: Tensor) -> Any:
-            # Copies, so that updates in place stay inside the graph and become ordinary values.
-            return functional.run(*(tensor.clone() for tensor in tensors))
-
-        second = traced(torch.func.functionalize(replay), flat, table, lines.place)
-    tail.append_to(second.graph)
-    second.graph.eliminate_dead_code()
+        second = without_writes(first, tree_leaves(arguments), decompositions(), lines.place)
     members = [[inputs.optimizers[place] for place in phase.optimizers] for phase in training.phases]
     return TracedStep(second, [updated_names(states, inputs.parameters) for states in members])
 
@@ -212,6 +202,28 @@ def traced(
         raise _refusal(error, line_of_error(error.__traceback__) or running()) from error
     if not isinstance(graph, GraphModule):
         raise AssertionError("make_fx gave no graph")
+    return graph
+
+
+def without_writes(
+    first: GraphModule,
+    arguments: Sequence[Tensor],
+    table: Mapping[Any, Callable[..., Any]],
+    running: Callable[[], str],
+    results: Callable[[list[Any]], list[Any]] = list,
+) -> GraphModule:
+    """The graph as one without writes, with the replacements of a table; ``results`` are of its outputs.
+
+    The last ``arguments`` are those of the graph.
+    """
+    places = [node for node in first.graph.nodes if node.op == "placeholder"]
+    replay = FunctionalReplay(first, table)
+
+    def run(*tensors: Tensor) -> Any:
+        return results(replay.run(*tensors[len(tensors) - len(places) :]))
+
+    graph = traced(torch.func.functionalize(run), arguments, table, running)
+    graph.graph.eliminate_dead_code()
     return graph
 
 

@@ -11,6 +11,10 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 from torch.utils._python_dispatch import _disable_current_modes
 
+from pol.graph.capture.tracing.second_run import RUN
+
+_PLACES = "pol.places"
+"""The answers for a mask, kept at its node for the second run."""
 _LARGEST = 1 << 24
 """Elements of a tensor that is computed here."""
 
@@ -29,13 +33,17 @@ _GRAPHS: WeakKeyDictionary[fx.Graph, _Known] = WeakKeyDictionary()
 
 def known_places(mask: Tensor) -> list[int] | None:
     """Where a traced mask is true, in the order of its elements, or None if that depends on the step."""
-    mode = get_proxy_mode()
-    if mode is None:
+    mode, run = get_proxy_mode(), RUN.get()
+    if mode is None and run is None:
         return None
     if not isinstance(mask, FakeTensor):  # a constant of the user's code
         with _disable_current_modes():
             constant: list[int] = mask.flatten().nonzero().flatten().tolist()
             return constant
+    if mode is None:
+        known = None if run is None else run.node_of(mask)
+        answers: list[list[int] | None] = [] if known is None else known.meta.get(_PLACES, [])
+        return answers.pop(0) if answers else None
     slot = get_proxy_slot(mask, mode.tracer, None)
     if slot is None:
         return None
@@ -43,10 +51,10 @@ def known_places(mask: Tensor) -> list[int] | None:
     state = _GRAPHS.setdefault(node.graph, _Known())
     with _disable_current_modes(), torch.no_grad():
         _advance(state, node.graph, getattr(mode.tracer, "root", None))
-        found = state.values.get(node)
-        if not isinstance(found, Tensor) or _memory(found) in state.spoiled:
-            return None
-        places: list[int] = found.flatten().nonzero().flatten().tolist()
+        found, places = state.values.get(node), None
+        if isinstance(found, Tensor) and _memory(found) not in state.spoiled:
+            places = found.flatten().nonzero().flatten().tolist()
+        node.meta.setdefault(_PLACES, []).append(places)
         return places
 
 

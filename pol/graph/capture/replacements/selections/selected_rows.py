@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from pol.graph.capture.tracing.second_run import RUN
 from pol.graph.refusals import Report
 
 _MADE: MutableMapping[Tensor, tuple[Any, dict[Any, Selection]]] = WeakTensorKeyDictionary()
@@ -78,7 +79,7 @@ def selection_of(mask: Tensor) -> Selection:
 def _once(tensor: Tensor, key: Any, made: Callable[[], Selection]) -> Selection:
     """What was made of the tensor in this trace, or is made now."""
     mode = get_proxy_mode()
-    trace = None if mode is None else mode.tracer
+    trace = RUN.get() if mode is None else mode.tracer
     known, found = _MADE.get(tensor, (None, {}))
     if known is None or known is not trace:
         found = {}
