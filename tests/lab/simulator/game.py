@@ -26,6 +26,8 @@ MOST = 700
 """Blocks in which every game ends."""
 DOWN = 1800
 """Seconds for which a process may be down: less than half of any window."""
+RESTLESS = 12
+"""Little whiles in a row after which longer ones pass: somebody tries in vain."""
 NESTED = 2
 """Parties that decide before what another one has sent is in a block, one within the other."""
 Decide = Callable[[Any, bytes], Decision]
@@ -129,7 +131,7 @@ class Game:
         self.troubles = Troubles.drawn(self.random)
         cheats = self.random.sample(CHEATS, self.random.choice((0, 1, 1, 1, 2)))
         self.result = Result(seed, tuple(each.name for each in cheats), self.troubles)
-        self._depth = self._calm = 0
+        self._depth = self._calm = self._restless = 0
         self.is_failing = False
         """Whether the node of who has the turn doesn't answer each request."""
         world.chain.trouble = self._trouble
@@ -178,9 +180,11 @@ class Game:
         """Processes poll: a little while where something has happened, and else until something is due."""
         awake = [player for player in self.players if player.until <= self.now() and player.character.is_honest]
         if not all(player.is_calm for player in awake) or self.world.chain.height > self._calm:
-            self._mine(self.random.randrange(POLL, 5 * POLL))
+            self._restless += 1
+            self._mine(self.random.randrange(POLL, 5 * POLL if self._restless < RESTLESS else 75 * POLL))
             self._calm = self.world.chain.height
             return
+        self._restless = 0
         due = [left for player in awake for left in player.process.left() if left > 0]
         down = [player.until - self.now() for player in self.players if player.until > self.now()]
         until = int(min([*due, *down, float(DAY)]))

@@ -24,12 +24,12 @@ from pol.demo import digits
 from pol.graph.capture import Capture, capture
 from pol.incentives.forced_errors import LARGEST_RATE
 from pol.roles.party.role import Role
-from pol.roles.submitter.submitter import Offer, Submitter
+from pol.roles.submitter.submitter import GWEI, Offer, Submitter
 from toy_market import ETHER, fund
 
 STEPS, INTERVAL = 8, 2
 BROUGHT = 50 * ETHER
-OFFER = Offer(STEPS, INTERVAL, draws=1)
+OFFER = Offer(STEPS, INTERVAL, draws=1, wei_per_work_unit=100 * GWEI)
 RULES = MarketRules(rate=LARGEST_RATE)
 """Verifiers err as often as can be, as that has the most rules."""
 PATIENCE = InclusionPolicy(timeout=10**9)
