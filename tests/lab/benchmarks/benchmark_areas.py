@@ -134,6 +134,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "attacks": ("attack_battery.attack_figures", "attack_battery.admission_figures"),
     "incentives": ("incentive_grid.incentive_figures",),
     "roles": ("role_drills.role_figures", "idle_parties.idle_figures"),
+    "simulator": ("simulated_games.simulator_figures",),
     "zk": ("zk_proofs.zk_figures",),
     "rounds": ("rounds.rounds_figures", "long_round_logs.long_log_figures"),
 }

@@ -1,1 +1,1 @@
-"""Games of real parties on the real contracts in memory: all chance, time and trouble of a game follow from its seed."""
+"""Games of real parties on the real contracts in memory: chance, time and trouble of a game follow from its seed."""

@@ -23,7 +23,7 @@ DAY = 24 * 3600
 LONGEST = 60 * DAY
 """Seconds in which every game ends."""
 MOST = 700
-"""Blocks in which every game ends."""
+"""Blocks in which every game ends, unless it is given other ones."""
 DOWN = 1800
 """Seconds for which a process may be down: less than half of any window."""
 RESTLESS = 12
@@ -125,8 +125,10 @@ def _is_calm(made: LoggedDecision) -> bool:
 class Game:
     """A game of a world that follows from a seed."""
 
-    def __init__(self, world: World, seed: int, decide: Callable[[Character], Decide | None] = lambda _: None) -> None:
-        self.world, self.random = world, Random(seed)
+    def __init__(
+        self, world: World, seed: int, decide: Callable[[Character], Decide | None] = lambda _: None, most: int = MOST
+    ) -> None:
+        self.world, self.random, self._most = world, Random(seed), most
         world.restore(seed << 32)
         self.troubles = Troubles.drawn(self.random)
         cheats = self.random.sample(CHEATS, self.random.choice((0, 1, 1, 1, 2)))
@@ -143,7 +145,7 @@ class Game:
         chain, began = self.world.connection, self.now()
         order(chain, "evm_setAutomine", False)
         try:
-            while self.now() < began + LONGEST and self.world.chain.height < MOST and not self._is_over():
+            while self.now() < began + LONGEST and self.world.chain.height < self._most and not self._is_over():
                 for player in self.random.sample(self.players, len(self.players)):
                     player.turn()
                 if self.happens(self.troubles.reorganizations):
@@ -233,15 +235,13 @@ class Game:
                 yield f"the {name} has lost {event['amount']} wei at {desk}"
 
     def _paid_cheats(self, ledger: Ledger) -> Iterator[str]:
-        """What cheats have won by what somebody has seen."""
-        task, market = self.market.registry.task(self.world.task_id), self.market
-        for player in self.players:
-            own, name = player.role.wallet.address, player.character.name
-            if player.character.is_honest or not market.objections.events("ObjectionSettled", taskId=self.world.task_id):
-                continue
-            bonds = player.character.tickets * market.sortition.unit()
-            if name == "jumping solver" and task.solver == own and ledger.free[own] + bonds > BROUGHT:
-                yield f"the {name} is paid although somebody has objected"
+        """A cheat that has gained by it: alone, as one may be paid for what it does to another one."""
+        cheats = [player for player in self.players if not player.character.is_honest]
+        for player in cheats if len(cheats) == 1 else ():
+            bonds = player.character.tickets * self.market.sortition.unit()
+            gain = ledger.free[player.role.wallet.address] + bonds - BROUGHT
+            if gain > 0:
+                yield f"the {player.character.name} has gained {gain} wei"
 
 
 DESKS: Sequence[str] = (
