@@ -441,6 +441,8 @@ class MemoryChain(JSONBaseProvider):
 
     def _anvil_reorg(self, depth: int, _: object = ()) -> None:
         """As many blocks are replaced by empty ones; what was in them comes back to the pool."""
+        if not depth:
+            return
         first = len(self._blocks) - depth
         gone = [hash_ for block in self._blocks[first:] for hash_ in block["transactions"]]
         self._go_back(self._checkpoints[first])

@@ -84,6 +84,13 @@ class ContractAbi:
         return self._bare.name, {**dict(zip(names, numbers, strict=True)), self._bare.plain.entries[-1]["name"]: data}
 
 
+def init_code(contract: str, *arguments: Any) -> bytes:
+    """Creation code of a contract of the package, with its constructor's arguments."""
+    built = artifact(contract)
+    entries = [each for entry in built["abi"] if entry["type"] == "constructor" for each in entry["inputs"]]
+    return bytes.fromhex(built["bytecode"].removeprefix("0x")) + _Arguments(entries).encode(arguments)
+
+
 class _Arguments:
     """Arguments in a row: how they are encoded, and the form that values of them have."""
 

@@ -13,7 +13,7 @@ import pytest
 from loopback_server import Quiet, serving
 from pol.chain.account.wallet import Wallet
 from pol.chain.artifacts import artifact
-from pol.chain.contract.creation import init_code
+from pol.chain.contract_abi import init_code
 from pol.chain.deployment_rules import MARKET_RULES, Settings
 from pol.chain.deployments.deployment_plan import Plan
 from pol.chain.node.connection import Connection
@@ -108,7 +108,7 @@ def _matches(plan: Plan, address: str, encoded: str) -> None:
     """Code and encoded arguments are what is sent to the chain."""
     (creation,) = (c for c in plan.creations if c.address == address)
     assert bytes.fromhex(artifact(creation.contract)["bytecode"][2:] + encoded) == creation.code
-    assert creation.code == init_code(plan.connection.web3, creation.contract, *creation.arguments)
+    assert creation.code == init_code(creation.contract, *creation.arguments)
 
 
 def test_who_is_asked_has_to_be_said(prepared: Path) -> None:

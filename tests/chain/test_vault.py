@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
 
 import solidity
 import toy_market
@@ -59,7 +60,7 @@ class Parties:
     def contract(self, path: str, name: str, *arguments: ChecksumAddress) -> Any:
         built = solidity.compiled(path, name)
         factory = self.connection.web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"]["object"])
-        address = self.deployer.deploy(factory, *arguments)
+        address = self.deployer.deploy(bytes(HexBytes(factory.constructor(*arguments).data_in_transaction)))
         return self.connection.web3.eth.contract(address=address, abi=built["abi"])
 
     def wired(self) -> Parties:

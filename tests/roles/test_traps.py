@@ -131,9 +131,7 @@ def test_proofs_that_this_party_does_not_trust(town: Town, terms: Terms) -> None
             party.require_proofs(task_id)
         # A contract that says what this party trusts, and keeps a key of its own, or none.
         loader, code = bytes.fromhex("600b5981380380925939f3"), party.connection.web3.eth.get_code(verifier)
-        says = party.wallet.deploy(
-            party.connection.web3.eth.contract(abi=[], bytecode=loader + code.replace(key, bytes(32)))
-        )
+        says = party.wallet.deploy(loader + bytes(code).replace(key, bytes(32)))
         party.policy = replace(party.policy, trusted_verifiers={says: TrustedKey("linear_regression", bytes(32))})
         assert Binding(party.connection, says, "Groth16Verifier").read("keyDigest") == bytes(32)
         with pytest.raises(ProtocolError, match="isn't this package's Groth16Verifier"):

@@ -13,7 +13,6 @@ from eth_abi.abi import decode
 from eth_typing import ChecksumAddress
 from eth_utils.abi import collapse_if_tuple, function_abi_to_4byte_selector
 from hexbytes import HexBytes
-from web3.contract import Contract
 from web3.exceptions import ContractCustomError, ContractLogicError
 from web3.types import TxParams, TxReceipt, Wei
 
@@ -159,14 +158,13 @@ class Wallet:
         """An EIP-712 signature of this account: r, s, v, 65 bytes."""
         return self.signer.sign_typed(domain, types, message)
 
-    def deploy(self, contract: type[Contract], *arguments: Any) -> ChecksumAddress:
-        """Send a contract creation and wait until it is in a block; the contract's address.
+    def deploy(self, code: bytes) -> ChecksumAddress:
+        """Create a contract by its creation code, and wait until it is in a block; the contract's address.
 
         Raises:
             Reverted: its constructor refuses in the simulation; nothing is sent.
             OperationalError: the node fails, or reports no address.
         """
-        code = bytes(HexBytes(contract.constructor(*arguments).data_in_transaction))
         address = self._sent(OutgoingCall("constructor", None, 0, code))["contractAddress"]
         if address is None:
             raise OperationalError("the node reports no address for the created contract; try the deployment again")

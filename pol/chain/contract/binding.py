@@ -8,16 +8,13 @@ from typing import Any, ClassVar, TypeVar
 
 from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
-from web3 import Web3
-from web3.contract import Contract
 from web3.exceptions import BadFunctionCallOutput, Web3RPCError
 from web3.types import RPCEndpoint, TxReceipt
 
 from pol.chain.account.typed_data import signing_domain
 from pol.chain.account.wallet import Reverted, Wallet, reverting
-from pol.chain.artifacts import artifact
 from pol.chain.contract.structs import decoded
-from pol.chain.contract_abi import ContractAbi, ContractCall
+from pol.chain.contract_abi import ContractAbi, ContractCall, init_code
 from pol.chain.node.connection import Connection, operational
 from pol.chain.node.event_cache import ContractEvents, EventCache
 from pol.errors import OperationalError
@@ -150,12 +147,6 @@ def called(connection: Connection, abi: ContractAbi, call: ContractCall, at: int
             raise BadFunctionCallOutput(f"{call.to} has no function {call.name}, or isn't a contract") from error
 
 
-def factory(web3: Web3, name: str) -> type[Contract]:
-    """A contract of the package, not yet created."""
-    built = artifact(name)
-    return web3.eth.contract(abi=built["abi"], bytecode=built["bytecode"])
-
-
 def deploy_contract(wallet: Wallet, name: str, *arguments: Any) -> ChecksumAddress:
     """Create one contract of the package; its address.
 
@@ -163,4 +154,4 @@ def deploy_contract(wallet: Wallet, name: str, *arguments: Any) -> ChecksumAddre
         Reverted: its constructor refuses.
         OperationalError: the node fails, or reports no address.
     """
-    return wallet.deploy(factory(wallet.connection.web3, name), *arguments)
+    return wallet.deploy(init_code(name, *arguments))

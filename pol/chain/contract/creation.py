@@ -6,14 +6,11 @@ Code is compared with what creation leaves, immutables included: nobody has to t
 
 from __future__ import annotations
 
-from typing import Any
-
 from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
 from web3 import Web3
 
-from pol.chain.contract.binding import factory
 from pol.chain.node.connection import Connection, operational
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
@@ -38,11 +35,6 @@ _FORWARDER_DOMAIN = tuple(
         "1",
     )
 )
-
-
-def init_code(web3: Web3, contract: str, *arguments: Any) -> bytes:
-    """Creation code of a contract of the package, with its constructor's arguments."""
-    return bytes(HexBytes(factory(web3, contract).constructor(*arguments).data_in_transaction))
 
 
 def address_of(code: bytes, salt: bytes) -> ChecksumAddress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eth_typing import ChecksumAddress
+from hexbytes import HexBytes
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import Binding, deploy_contract
@@ -33,5 +34,5 @@ def deploy_generated(wallet: Wallet, bytecode: str) -> tuple[ChecksumAddress, Ch
     Raises:
         OperationalError: the node fails, or reports no address.
     """
-    address = wallet.deploy(wallet.connection.web3.eth.contract(abi=[], bytecode=bytecode))
+    address = wallet.deploy(bytes(HexBytes(bytecode)))
     return address, deploy_contract(wallet, "EzklStepVerifier", address)

@@ -14,8 +14,8 @@ from web3.types import TxParams
 
 from pol.chain.account.gas_fees import DATA_FEE_ROOM, data_fee
 from pol.chain.account.wallet import Reverted, Wallet, reverting
-from pol.chain.contract.creation import FACTORY, address_of, code_at, init_code, require_factory
-from pol.chain.contract_abi import ContractAbi
+from pol.chain.contract.creation import FACTORY, address_of, code_at, require_factory
+from pol.chain.contract_abi import ContractAbi, init_code
 from pol.chain.deployment_rules import Settings
 from pol.chain.deployments.contract_layout import GAMES, Wiring, lay_out, wiring
 from pol.chain.deployments.deployment import Deployment
@@ -78,7 +78,7 @@ class DeploymentSteps:
 
     def place(self, contract: str, *arguments: Any) -> ChecksumAddress:
         """Plan the creation of a contract; its address."""
-        code = init_code(self.connection.web3, contract, *arguments)
+        code = init_code(contract, *arguments)
         self.creations.append(Creation(contract, arguments, address_of(code, self.salt), code))
         return self.creations[-1].address
 

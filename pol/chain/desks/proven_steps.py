@@ -10,7 +10,8 @@ from eth_typing import ChecksumAddress
 
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.binding import Binding
-from pol.chain.contract.creation import code_at, expected_code, first_child, init_code
+from pol.chain.contract.creation import code_at, expected_code, first_child
+from pol.chain.contract_abi import init_code
 from pol.chain.desks.task_registry import Terms
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
@@ -97,7 +98,7 @@ class ProvenSteps(Binding):
             ProtocolError: the verifier has other code than `Groth16Verifier` with that key: it may say anything.
         """
         key = code_at(self.connection, first_child(verifier))[1:]
-        creation = init_code(self.connection.web3, "Groth16Verifier", key)
+        creation = init_code("Groth16Verifier", key)
         code = code_at(self.connection, verifier)
         if not code or code != expected_code(self.connection, creation, verifier):
             raise ProtocolError(

@@ -149,7 +149,8 @@ class Game:
                 for player in self.random.sample(self.players, len(self.players)):
                     player.turn()
                 if self.happens(self.troubles.reorganizations):
-                    order(chain, "anvil_reorg", self.random.randrange(1, 4), [])
+                    blocks = self.world.chain.height - self.world.height
+                    order(chain, "anvil_reorg", min(self.random.randrange(1, 4), blocks), [])
                 self._pass_time()
         finally:
             self.world.chain.trouble = lambda method: None

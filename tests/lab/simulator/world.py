@@ -66,6 +66,8 @@ class World:
         self.task_id = submitter.submit(captured(), offer)
         self._store = Path(shutil.copytree(self.folder / "store", self.folder / "begin"))
         self._begin = order(self.connection, "evm_snapshot")
+        self.height = self.chain.height
+        """Of the block before each game."""
 
     def role(self, character: Character, random: Random, evidence: Path | None = None) -> Role:
         """A party as a process that has just started: it knows its key, the chain and the store."""
