@@ -2,6 +2,7 @@
 
 It has the state of its latest block alone. Its time passes by blocks and orders, never by itself, so equal calls give
 equal chains.
+For contracts the base fee is zero, as pyrevm has it: a test of what they price by it asks a real node.
 """
 
 from __future__ import annotations
@@ -205,9 +206,9 @@ class MemoryChain(JSONBaseProvider):
         self._nonces[sent.sender] = sent.nonce + 1
         try:
             if sent.to is None:
-                created = self._evm.deploy(sent.sender, sent.data, sent.value, sent.gas)
+                created = self._evm.deploy(sent.sender, sent.data, sent.value, sent.gas, price)
             else:
-                self._evm.message_call(sent.sender, sent.to, sent.data, sent.value, sent.gas)
+                self._evm.message_call(sent.sender, sent.to, sent.data, sent.value, sent.gas, price)
         except RuntimeError:
             status = 0
         result = self._evm.result

@@ -11,15 +11,18 @@ from functools import cache, lru_cache
 from typing import Any
 
 from eth_abi.abi import decode, encode
+from eth_abi.exceptions import DecodingError
 from eth_typing import ChecksumAddress
 from eth_utils.abi import collapse_if_tuple
 from eth_utils.address import to_checksum_address
 
 from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
+from pol.errors import OperationalError
 
 Entry = dict[str, Any]
 """A member of an interface, or an argument of one, as the compiler writes it."""
+DOUBT = "is that contract at this address of this chain? If so, the node is wrong: name another one by --rpc"
 checksummed = lru_cache(1 << 14)(to_checksum_address)
 
 
@@ -62,9 +65,12 @@ class ContractAbi:
         """What a function returns: its one result, or all of them.
 
         Raises:
-            ValueError: the answer is too short for it, as that of an account without code.
+            OperationalError: it can't return this; where there is no such contract, nothing is returned.
         """
-        found = self._functions[name].outputs.decode(answer)
+        try:
+            found = self._functions[name].outputs.decode(answer)
+        except DecodingError as error:
+            raise OperationalError(f"{name} can't return 0x{answer.hex()[:64]}: {DOUBT}") from error
         return found[0] if len(found) == 1 else found
 
     def arguments(self, data: bytes) -> tuple[str, dict[str, Any]]:
@@ -73,11 +79,21 @@ class ContractAbi:
         return function.name, function.inputs.named(data[4:])
 
     def event(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Any]]:
-        """The name of an event and its arguments."""
-        found = self._topics.get(topics[0])
+        """The name of an event and its arguments.
+
+        Raises:
+            OperationalError: the contract has no such event.
+        """
+        found = self._topics.get(topics[0]) if topics else None
         if found is not None:
-            return found.name, found.arguments(topics[1:], data)
-        assert self._bare is not None, "a contract's log is one of its events"
+            try:
+                return found.name, found.arguments(topics[1:], data)
+            except DecodingError as error:
+                raise OperationalError(f"event {found.name} can't be 0x{data.hex()[:64]}: {DOUBT}") from error
+        if self._bare is None or len(topics) != len(self._bare.indexed.entries):
+            raise OperationalError(
+                f"no event of the contract has the topics {[topic.hex() for topic in topics]}: {DOUBT}"
+            )
         # Its topics are numbers, its data bytes without an encoding.
         names = [each["name"] for each in self._bare.indexed.entries]
         numbers = (int.from_bytes(topic, "big") for topic in topics)

@@ -52,6 +52,12 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
+def chain(node_chain: SharedChain) -> SharedChain:
+    """A real node: bonds follow the base fee, which is zero in memory."""
+    return node_chain
+
+
+@pytest.fixture(scope="module")
 def asked_of(chain: SharedChain) -> Iterator[Asked]:
     with lent(chain) as ground:
         first, second = segment_traces()

@@ -496,9 +496,9 @@ def test_a_party_whose_key_is_elsewhere(chain: SharedChain) -> None:
         assert local.secret("seat", b"1") != role.secret("seat", b"1")
 
 
-def test_a_node_that_signs(chain: SharedChain) -> None:
+def test_a_node_that_signs(node_chain: SharedChain) -> None:
     """Anvil has its own `eth_signTransaction`, with keys of its own."""
-    connection = chain.connection
-    with chain.lent():
+    connection = node_chain.connection
+    with node_chain.lent():
         wallet = Wallet(connection, RemoteSigner(connection.name, connection.web3.eth.accounts[0]))
         assert wallet.transfer(wallet.address, 1)["status"] == 1

@@ -14,6 +14,13 @@ from pol.errors import ProtocolError
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry, encode_entry
 from pol.rounds.roster import SHOWN_LIMIT, Member
 from pol.rounds.round_claim import BoundSlot, RoundClaim, sources_root, start_of
+from shared_chain import SharedChain
+
+
+@pytest.fixture(scope="module")
+def chain(node_chain: SharedChain) -> SharedChain:
+    """A real node: bonds follow the base fee, which is zero in memory."""
+    return node_chain
 
 
 def expire(toy: ToyRounds, demand: RoundDemand, name: str, before: int) -> None:

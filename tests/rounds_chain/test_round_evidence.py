@@ -392,7 +392,7 @@ def test_what_no_roster_says_is_not_noted(toy: ToyRounds) -> None:
 def test_who_copies_a_note_comes_too_late(toy: ToyRounds) -> None:
     """Who reads a roster on its way may have the other one: it has announced nothing before that, and noted nothing."""
     evidence, key, one = toy.contracts.evidence, toy.keys["keeper"], toy.rosters[0]
-    challenger, bob = toy.wallets["challenger"], toy.wallets["bob"]
+    challenger, bob, began = toy.wallets["challenger"], toy.wallets["bob"], toy.connection.block_number()
     other, ann = replace(one, members=one.members[:1], partners=(), routes=()), toy.wallets["ann"].address
     (fact, noted), (_, shown) = (roster_fact(each.encode(), key.sign(each.digest), ann) for each in (one, other))
     note, about = (toy.plan_id, 0, ann, noted), (toy.plan_id, 0, fact, ann, shown)
@@ -415,8 +415,11 @@ def test_who_copies_a_note_comes_too_late(toy: ToyRounds) -> None:
     before = toy.free("challenger")
     show(toy, "rosters", 0, *((each.encode(), key.sign(each.digest), ann) for each in (one, other)))
     assert toy.free("challenger") == before + MONEY.keeper_stake // 16
-    sent = [toy.connection.web3.eth.get_transaction(r["transactionHash"]) for r in challenger.receipts[-3:]]
-    verbs = [evidence.abi.arguments(bytes(each["input"]))[0] for each in sent]
+    eth = toy.connection.web3.eth
+    blocks = (eth.get_block(number) for number in range(began + 1, eth.block_number + 1))
+    sent = [eth.get_transaction(transaction) for block in blocks for transaction in block["transactions"]]  # type: ignore[arg-type]  # hashes
+    own = [each for each in sent if each["from"] == challenger.address]
+    verbs = [evidence.abi.arguments(bytes(each["input"]))[0] for each in own]
     assert verbs == ["announce", "noteRoster", "showRosters"]
 
 

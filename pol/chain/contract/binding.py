@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from eth_typing import ChecksumAddress
 from hexbytes import HexBytes
-from web3.exceptions import BadFunctionCallOutput, Web3RPCError
+from web3.exceptions import Web3RPCError
 from web3.types import RPCEndpoint, TxReceipt
 
 from pol.chain.account.typed_data import signing_domain
@@ -141,10 +141,7 @@ def called(connection: Connection, abi: ContractAbi, call: ContractCall, at: int
         except Web3RPCError:
             # web3 knows how each kind of node tells that a contract refuses.
             answer = connection.web3.eth.call({"to": call.to, "data": HexBytes(call.data)}, at)
-        try:
-            return abi.result(call.name, bytes(HexBytes(answer)))
-        except ValueError as error:
-            raise BadFunctionCallOutput(f"{call.to} has no function {call.name}, or isn't a contract") from error
+        return abi.result(call.name, bytes(HexBytes(answer)))
 
 
 def deploy_contract(wallet: Wallet, name: str, *arguments: Any) -> ChecksumAddress:

@@ -56,6 +56,8 @@ class Value:
     """What ``news`` said in the last block: it says the same while the chain can't have changed the value."""
     asked: float
     """When the node gave it, in monotonic seconds."""
+    turn: int
+    """By it the values are asked for again one after the other."""
 
 
 class RpcCache:
@@ -137,7 +139,9 @@ class RpcCache:
                 needs, self._needs = self._needs, None  # a value that needs another one goes with its block
             if self._head is None:
                 return found  # what it has sent may have changed it
-            self._values[key] = Value(found, self._block, self._blocks, needs or None, news, told, monotonic())
+            self._values[key] = Value(
+                found, self._block, self._blocks, needs or None, news, told, monotonic(), len(self._values)
+            )
             return found
         value: T = known.value
         return value
@@ -170,7 +174,7 @@ class RpcCache:
                 # Nothing is known then. Who reads next meets the trouble, or is of another market than that.
                 self._values = {key: value for key, value in self._values.items() if value.block == self._block}
                 return
-            is_due = (hash(key) + self._blocks) % ANEW == 0 or now - value.asked > OLD
+            is_due = (value.turn + self._blocks) % ANEW == 0 or now - value.asked > OLD
             if value.news is not None and told == value.told and not is_due:
                 value.block = self._block
             else:

@@ -143,6 +143,8 @@ class Game:
     def play(self) -> Result:
         """Play to the end."""
         chain, began = self.world.connection, self.now()
+        before = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)  # parties tell of each trouble
         order(chain, "evm_setAutomine", False)
         try:
             while self.now() < began + LONGEST and self.world.chain.height < self._most and not self._is_over():
@@ -153,6 +155,7 @@ class Game:
                     order(chain, "anvil_reorg", min(self.random.randrange(1, 4), blocks), [])
                 self._pass_time()
         finally:
+            logging.disable(before)
             self.world.chain.trouble = lambda method: None
             order(chain, "evm_setAutomine", True)
         self.result.blocks = chain.block_number()
@@ -249,4 +252,3 @@ DESKS: Sequence[str] = (
     "registry", "auction", "seats", "proofs", "profiles", "verdicts", "challenges", "objections", "counterclaims",
     "demands", "settlement", "sortition", "jackpot",
 )  # fmt: skip
-logging.getLogger("pol").setLevel(logging.CRITICAL)
