@@ -27,9 +27,9 @@ from pol.report.elements.page_parts import (
     span,
     stages,
 )
-from pol.report.task_sentences import STAGES, following, on_turn, stages_of, standing
 from pol.report.training_cards import course_cards
 from pol.roles.monitor.market_view import DisputeView, EndReason, MarketView, TaskView
+from pol.roles.monitor.task_story import STAGES, following, on_turn, stages_of, standing
 from pol.verification.examination.verification_report import limit_shares
 from pol.verification.verdict.verdict import Outcome
 
@@ -141,7 +141,7 @@ def _standing(task: TaskView, now: int) -> Markup:
         parts.append(element("p", "On turn: ", element("code", who)))
     if following(task):
         parts.append(element("p", following(task)))
-    return box("card", *parts, stages([STAGES[status] for status in order], at, kind))
+    return box("card", *parts, stages([STAGES[status].name for status in order], at, kind))
 
 
 def _progress(task: TaskView) -> list[Markup]:

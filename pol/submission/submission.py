@@ -19,12 +19,14 @@ from pol.graph.work_estimate import step_work
 from pol.roles.monitor.market_reader import MarketReader
 from pol.roles.party.machine import time_work
 from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, Policy
+from pol.roles.party.task_reader import TaskReader
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.submission.market_place import MarketPlace
 from pol.submission.offer_choice import interval_of, offer_of
 from pol.submission.task_function import captured_step
 from pol.submission.task_progress import PATIENCE, Step, progress
 from pol.submission.trained_weights import trained_weights
+from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,7 +74,7 @@ class Submission:
             OperationalError: the task isn't settled yet, or the node or the store failed.
         """
         place = self.place
-        reader = Submitter.reader(place.connection, place.deployment, place.store_url, _policy(place))
+        reader = TaskReader(place.connection, place.deployment, Store(place.store_url), _policy(place))
         return trained_weights(reader, self.task_id, _kept_names(place, self.task_id), unsettled)
 
     @classmethod
@@ -136,7 +138,7 @@ def submit(
     submitter = Submitter(place.connection, place.deployment, place.signer, place.store_url, _policy(place))
     capture, segment = step.capture, interval or interval_of(step.steps)
     tell("taking one step, to measure this machine's pace")
-    executor = submitter.executors(capture.program, capture.constants)
+    executor = submitter.times.executors(capture.program, capture.constants)
     pace = time_work(lambda: executor.watch(capture.state, 0, lambda number, output: None), time.perf_counter)
     about = (step_work(capture.program), wei, place.connection.chain_id, pace * segment, segment, draws)
     tell("storing what others need, and announcing the task")

@@ -12,20 +12,11 @@ from pol.chain.times import duration
 from pol.errors import OperationalError
 from pol.roles.monitor.market_reader import MarketReader
 from pol.roles.monitor.market_view import TaskView
+from pol.roles.monitor.task_story import STAGES
 
 SECONDS = 0.5
 PATIENCE = 60.0
 """Seconds after which nobody seems to be there who makes the next call."""
-PHASES = {
-    Status.PROFILING: "A verifier measures how much honest runs diverge.",
-    Status.BIDDING: "Solvers bid for the training.",
-    Status.TRAINING: "A solver has won the auction, and trains.",
-    Status.COMMITTED: "The training is committed to; a verifier is drawn by the chain's beacon.",
-    Status.VERIFYING: "A verifier replays segments that nobody could know before.",
-    Status.WATCHED: "The verdict is on chain; watchers replay the same segments.",
-    Status.CONTESTED: "The verdict is open; anybody may dispute it, or any segment of the training.",
-    Status.CLOSED: "The task is settled.",
-}
 
 
 @dataclass(frozen=True)
@@ -65,7 +56,7 @@ def progress(
         told += len(happened)
         if view.task.status is not status:
             status = view.task.status
-            yield Step(now, status, PHASES.get(status, status.name.lower()), waits)
+            yield Step(now, status, STAGES[status].now, waits)
         if status is Status.CLOSED:
             return
         if happened or view.waits != last:

@@ -9,13 +9,13 @@ from torch import Tensor
 from pol.chain.desks.task_registry import TaskOutcome
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import Component
-from pol.roles.submitter.submitter import Submitter
+from pol.roles.party.task_reader import TaskReader
 from pol.training.task.learning_proof import load_checkpoint
 from pol.training.task.task_training import to_tensor
 
 
 def trained_weights(
-    reader: Submitter, task_id: bytes, names: Mapping[str, str] | None = None, unsettled: bool = False
+    reader: TaskReader, task_id: bytes, names: Mapping[str, str] | None = None, unsettled: bool = False
 ) -> dict[str, Tensor]:
     """Parameters and buffers after the last step, by the names that the model gave them.
 

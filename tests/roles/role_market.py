@@ -35,7 +35,8 @@ from pol.roles.party.decisions import Action, Wait
 from pol.roles.party.dispute_session import DisputeSession
 from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
-from pol.roles.party.role import Role
+from pol.roles.party.public_calls import public_call
+from pol.roles.party.role import PublicCall, Role
 from pol.roles.process.party_process import DecisionResult, LoggedDecision
 from pol.roles.submitter.submitter import TOLERANT, Offer, Submitter
 from pol.training.storage.store import Store
@@ -118,6 +119,13 @@ def acts(decision: object) -> Action:
     """A decision to act."""
     assert isinstance(decision, Action), decision
     return decision
+
+
+def open_call(role: Role, task_id: bytes) -> Action:
+    """The public call that a task waits for, as this party makes it."""
+    found = public_call(role, task_id, role.wallet.address)
+    assert isinstance(found, PublicCall), found
+    return found.by(role)
 
 
 def done(taken: Sequence[LoggedDecision]) -> list[str]:

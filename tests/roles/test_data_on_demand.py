@@ -86,9 +86,9 @@ def test_a_flood_of_demands_leaves_time_for_a_move(seated: Seated, monkeypatch: 
         return load_checkpoint(store, task, entry)
 
     monkeypatch.setattr(data_availability, "load_checkpoint", load)
-    solver.timer = lambda: next(readings) * 40.0
+    solver.times.timer = lambda: next(readings) * 40.0
     assert data_availability.answer_demands(solver, task_id) == [made[0], made[3]]
-    solver.timer = lambda: 0.0
+    solver.times.timer = lambda: 0.0
     assert done(Process(solver, next_of_solver).turn()) == ["show data"]
     assert solver.market.demands.open(task_id) == 0
     assert read == [1, 2, 0]

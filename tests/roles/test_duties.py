@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from all_parties import Solver, Verifier, Whistleblower
-from role_market import OFTEN, WATCHED, Town, acts, gain, profiled, seated_with_duty, settle, submitted, verified
+from role_market import OFTEN, WATCHED, Town, gain, open_call, profiled, seated_with_duty, settle, submitted, verified
 
 from lab.incentives.auction_rules import forfeited
 from pol.chain.account.wallet import Reverted
@@ -12,7 +12,6 @@ from pol.chain.desks.challenges import ClaimChargeKind
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.errors import ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
-from pol.roles.party.public_calls import public_call
 from pol.roles.party.role import Role
 from pol.roles.whistleblower.paid_reports import report_leak
 
@@ -111,11 +110,11 @@ def test_nothing_is_abandoned_whose_round_can_be_brought(proven: bytes, town: To
     verifier.verify(proven)
     assert verdicts.patient_until(proven) == verdicts.verdict(proven).watch_fixed_at + 2 * 7 * 24 * 3600
     town.connection.wait_until(verdicts.patient_until(proven) + 1)
-    deed = acts(public_call(watcher, proven))
+    deed = open_call(watcher, proven)
     assert deed.verb == "abandon the task"
     deed.act()
     assert verdicts.patient_until(proven) == 0
-    assert acts(public_call(watcher, proven)).verb == "open the watch"
+    assert open_call(watcher, proven).verb == "open the watch"
 
 
 @pytest.mark.parametrize("watched", [False, True])

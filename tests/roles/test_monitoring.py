@@ -94,7 +94,7 @@ def test_how_long_a_call_has_waited(operator: Operator) -> None:
     order(connection, "evm_mine")
     second = watcher.look()
     since = [waiting.since for waiting in second.waiting if waiting.since is not None]
-    assert [w.why for w in first.waiting] == [w.why for w in second.waiting]
+    assert [w.state.waits for w in first.waiting] == [w.state.waits for w in second.waiting]
     assert since == [first.time]
     assert second.time - since[0] >= 3600
 

@@ -234,10 +234,10 @@ def test_anybody_settles_what_is_moot_once_a_proof_has_fallen(town: Town) -> Non
     for _ in range(5):
         task = market.registry.task(task_id)
         assert task.status in DISPUTABLE
-        call = objection_call(anybody, task_id, task)
+        call = objection_call(anybody, task_id, task, anybody.wallet.address)
         if call is None:
             break
-        call.act()
+        call.make(anybody)
     assert market.objections.objected(task_id).fell
     assert market.objections.objected(task_id).open == 0
     assert [market.objections.dispute(number).is_settled for number in (first, later)] == [True, True]

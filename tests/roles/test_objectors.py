@@ -143,10 +143,10 @@ def test_a_look_is_a_decision_of_its_own_and_the_oddest_comes_first(town: Town) 
     # A third of the time that is left: one look fits, which are two replays; a pace four times as slow leaves none.
     left = seer.market.registry.task(task_id).deadline - seer.connection.now()
     again = town.join(Whistleblower, "w")
-    again.paces[task_id] = left / 3 / (2 * INTERVAL)
+    again.times.paces[task_id] = left / 3 / (2 * INTERVAL)
     again.suspects(task_id)
     assert isinstance(next_of_whistleblower(again, task_id), Action)
-    again.paces[task_id] *= 4
+    again.times.paces[task_id] *= 4
     assert "examining twice takes this machine" in waits(next_of_whistleblower(again, task_id))
     assert again.looks(task_id) == {}
 
@@ -199,7 +199,7 @@ def test_a_long_look_at_one_log_costs_no_dispute_about_another(town: Town, monke
         connection.wait_until(connection.now() + int(part * clock))
 
     seer._suspects[seer._log_of(other)] = (not_drawn(seer, other)[0],)
-    seer.executors, seer.paces[other] = slow, 0.0
+    seer.times.executors, seer.times.paces[other] = slow, 0.0
     process = Process(seer, next_of_whistleblower)
     monkeypatch.setattr(process, "tasks", lambda: [other])
     (taken,) = process.turn()

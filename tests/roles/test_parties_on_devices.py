@@ -29,7 +29,7 @@ def test_a_verdict_of_a_device_stands(town: Town) -> None:
     watchers: list[Whistleblower] = [town.join(Whistleblower, name) for name in ("w", "x")]
     on_device: list[Role] = [verifier, watchers[0]]
     for role in on_device:
-        role.executors = HOST
+        role.times.executors = HOST
     task_id, submitter = submitted(town)
     seated(verifier, task_id)
     assert verifier.profile(task_id).encode() == other.measure(task_id).encode()

@@ -70,7 +70,7 @@ def test_a_verifier_claims_no_more_seats_than_it_can_fill(town: Town) -> None:
     for task_id in tasks:
         terms = verifier.market.registry.terms(task_id)
         steps = terms.profiled * (terms.rerun_count + 1) * terms.interval
-        verifier.paces[task_id] = 0.4 * window / steps
+        verifier.times.paces[task_id] = 0.4 * window / steps
     verifier.claim_seat(tasks[0])
     for task_id in tasks[1:]:
         with pytest.raises(ProtocolError, match="1 other seats and trainings"):
@@ -95,7 +95,7 @@ def test_a_verdict_that_takes_longer_than_it_should_costs_no_other_seat(
     def slow(program: StepProgram, constants: Sequence[Words]) -> Executor:
         return attentive(on_all_cores, lambda: connection.wait_until(connection.now() + 1800))(program, constants)
 
-    verifier.executors = slow
+    verifier.times.executors = slow
     connection.wait_until(market.verdicts.verdict(first).watch_until - 60)
     acts(next_of_verifier(verifier, second)).act()
     assert market.verdicts.verdict(second).watch_round
@@ -123,7 +123,7 @@ def test_a_training_that_this_party_will_win_counts_before_and_after_the_reveal(
     first, second = (submitted(town, EXACT)[0] for _ in range(2))
     solver, pace = town.join(Solver, "t"), 0.4 * 24 * 3600 / EXACT.steps
     solver._rehearsed.update(dict.fromkeys((first, second), pace))
-    solver.paces.update(dict.fromkeys((first, second), 1.0))
+    solver.times.paces.update(dict.fromkeys((first, second), 1.0))
     solver.bid(first)
     with town.connection.cached():
         assert "1 other seats and trainings" in waits(next_of_solver(solver, second))

@@ -246,12 +246,12 @@ def test_it_bids_for_no_log_that_it_could_not_defend_in_time(town: Town) -> None
     solver = town.join(Solver, "t")
     terms = solver.market.registry.terms(task_id)
     solver._rehearsed[task_id] = 0.001
-    solver.paces[task_id] = 0.51 * terms.clock / terms.interval  # as on a machine that is that slow
+    solver.times.paces[task_id] = 0.51 * terms.clock / terms.interval  # as on a machine that is that slow
     why = waits(next_of_solver(solver, task_id))
     assert f"the work for the clock of {terms.clock} s takes this machine about" in why
-    solver.paces[task_id] = 0.2 * terms.clock / terms.interval
+    solver.times.paces[task_id] = 0.2 * terms.clock / terms.interval
     assert "the work for the replayGrace of 1800 s takes this machine about" in waits(next_of_solver(solver, task_id))
-    solver.paces[task_id] = 0.04 * terms.clock / terms.interval
+    solver.times.paces[task_id] = 0.04 * terms.clock / terms.interval
     assert isinstance(next_of_solver(solver, task_id), Action)
 
 
@@ -261,7 +261,7 @@ def test_it_bids_for_no_log_about_which_it_could_not_judge_a_counterclaim_in_tim
     solver = town.join(Solver, "t")
     terms = solver.market.registry.terms(task_id)
     solver._rehearsed[task_id] = 0.001
-    solver.paces[task_id] = 0.51 * terms.challenge_window / ((2 + terms.looks) * terms.interval)
+    solver.times.paces[task_id] = 0.51 * terms.challenge_window / ((2 + terms.looks) * terms.interval)
     why = waits(next_of_solver(solver, task_id))
     assert f"the work for the challengeWindow of {HOUR} s takes this machine about" in why
 

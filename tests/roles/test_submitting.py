@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from role_market import OFFER, STEPS, Town, acts, captured, submitted
+from role_market import OFFER, STEPS, Town, captured, open_call, submitted
 from torch.nn import functional
 
 from lab.attacks.noisy_slots import Attention
@@ -19,7 +19,7 @@ from pol.graph.capture import capture
 from pol.graph.capture.optimizers.lion import Lion
 from pol.graph.work_estimate import step_work
 from pol.roles.party.decisions import Action, Mode
-from pol.roles.party.public_calls import public_call
+from pol.roles.party.public_calls import concerning_call
 from pol.roles.process import defence
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.submitter.submitter import Submitter
@@ -107,7 +107,7 @@ def test_a_submitter_is_told_that_slow_machines_stay_away(submitter: Submitter) 
     assert told == []
     for seconds, field in ((400, "moveGrace of 300 s"), (7200, f"clock of {OFFER.clock} s")):
         readings = iter(range(0, 10**6, seconds))
-        submitter.timer, submitter.machine = partial(next, readings), None
+        submitter.times.timer, submitter.times.machine = partial(next, readings), None
         submitter.submit(captured(), OFFER)
         assert [field in line for line in told] == [True]
         assert "shorter segments, a longer clock" in told.pop()
@@ -133,12 +133,12 @@ def test_who_comes_second_with_a_call_for_anybody_has_not_failed(town: Town) -> 
     task_id, first = submitted(town)
     second = town.join(Submitter, "another")
     town.connection.wait_for_block(first.market.seats.seating(task_id).round + 1)
-    stale = iter([acts(public_call(second, task_id))])
+    stale = iter([open_call(second, task_id)])
 
     def decide(role: Submitter, task: bytes) -> Action | object:
-        return next(stale, None) or public_call(role, task)
+        return next(stale, None) or concerning_call(role, task, "it is there")
 
-    acts(public_call(first, task_id)).act()
+    open_call(first, task_id).act()
     process = Process(second, decide, Mode.RESOLVE)  # type: ignore[arg-type]  # one of several kinds
     (taken,) = [t for t in process.turn() if t.task_id == task_id]
     assert (taken.verb, taken.result, taken.detail) == ("open claims", DecisionResult.DONE, "somebody else was faster")

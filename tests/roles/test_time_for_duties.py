@@ -32,7 +32,6 @@ from pol.execution.executor import Seen
 from pol.roles.party import machine
 from pol.roles.party.decisions import Action, Mode
 from pol.roles.process import work_time
-from pol.roles.process.defence import needs_of
 from pol.roles.process.obligations import next_due
 from pol.roles.process.party_process import Process
 from pol.roles.solver.solver import Solver
@@ -77,7 +76,7 @@ def test_a_seat_whose_duty_takes_too_long_is_left_alone(
     All moves take five steps: the segment, the disputed one, and that again for one node.
     """
     verifier = town.join(Verifier, "v")
-    verifier.timer = taking(step)
+    verifier.times.timer = taking(step)
     open_claims(verifier, exact)
     decision = next_of_verifier(verifier, exact)
     if field is None:
@@ -97,7 +96,7 @@ def test_no_seat_is_taken_whose_dispute_would_starve_those_of_other_tasks(
     seated_with_duty(verifier, exact, forced=False)
     verifier.verify(exact)
     other, verifier = until_proof(town, EXACT), town.join(Verifier, "v")
-    verifier.paces = dict.fromkeys((exact, other), step)
+    verifier.times.paces = dict.fromkeys((exact, other), step)
     open_claims(verifier, other)
     decision = next_of_verifier(verifier, other)
     if fits:
@@ -134,12 +133,12 @@ def test_other_tasks_are_read_once_for_the_time_that_they_may_take(
 
 def test_of_a_task_that_has_left_memory_no_needs_stay(exact: bytes, town: Town) -> None:
     verifier, other = town.join(Verifier, "v"), submitted(town, EXACT)[0]
-    needs_of(verifier, exact, 4)
+    verifier.times.needs(exact, verifier.task(exact), 4)
     verifier.policy = replace(verifier.policy, max_task_bytes=held_bytes(verifier.task(exact).program))
     third = submitted(town, EXACT)[0]
-    needs_of(verifier, other, 4)
-    needs_of(verifier, third, 4)
-    assert {task_id for task_id, _ in verifier.dispute_needs} == {other, third}
+    verifier.times.needs(other, verifier.task(other), 4)
+    verifier.times.needs(third, verifier.task(third), 4)
+    assert {task_id for task_id, _ in verifier.times._needs} == {other, third}
 
 
 def test_a_step_is_timed_as_disputes_execute_it(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +152,7 @@ def test_a_step_is_timed_as_disputes_execute_it(town: Town, monkeypatch: pytest.
         return list(state)
 
     monkeypatch.setattr(CpuExecutor, "watch", watch)
-    party.timer = lambda: now
+    party.times.timer = lambda: now
     assert work_time.seconds_for(party, task_id, 2, 100) == 6
 
 
@@ -164,7 +163,7 @@ def test_nobody_bids_for_more_logs_than_can_be_defended_at_once(
     solver = town.join(Solver, "t")
     # The module's task has a log of this solver.
     second, _ = submitted(town, EXACT)
-    solver.timer, solver.paces = taking(1), dict.fromkeys((exact, second), step)
+    solver.times.timer, solver.times.paces = taking(1), dict.fromkeys((exact, second), step)
     decision = next_of_solver(solver, second)
     if fits:
         assert acts(decision).verb == "bid"
@@ -176,16 +175,18 @@ def test_a_profile_that_takes_too_long_is_left_alone(town: Town) -> None:
     """18 steps: two segments, each with two reruns."""
     verifier = town.join(Verifier, "v")
     task_id, _ = submitted(town)
-    verifier.timer = taking(0.7 * HOUR)
+    verifier.times.timer = taking(0.7 * HOUR)
     open_claims(verifier, task_id)
     assert "about 45360 s" in waits(next_of_verifier(verifier, task_id))
 
 
-def test_what_no_machine_does_in_time_is_not_even_timed(exact: bytes, town: Town) -> None:
+def test_what_no_machine_does_in_time_is_not_even_timed(
+    exact: bytes, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A step of a hostile task may take days."""
     verifier = town.join(Verifier, "v")
-    verifier.fastest = 1
-    verifier.timer = lambda: pytest.fail("it was timed")
+    monkeypatch.setattr(machine, "FASTEST", 1)
+    verifier.times.timer = lambda: pytest.fail("it was timed")
     open_claims(verifier, exact)
     assert "the work for the verificationWindow of" in waits(next_of_verifier(verifier, exact))
 
@@ -207,8 +208,8 @@ def test_a_measurement_waits_until_a_disclosure_is_made(exact: bytes, town: Town
     verdict = verifier.market.verdicts.verdict(exact)
     town.connection.wait_until(verdict.watch_until - 1200)
     other, _ = submitted(town)
-    verifier.timer = taking(400)
-    verifier.paces[exact] = 400
+    verifier.times.timer = taking(400)
+    verifier.times.paces[exact] = 400
     open_claims(verifier, other)
     process = Process(verifier, next_of_verifier)
     due = verdict.watch_until + verifier.market.registry.terms(exact).disclosure_window
@@ -232,7 +233,7 @@ def test_what_was_decided_is_looked_at_again_before_it_is_begun(exact: bytes, to
         open_claims(verifier, other)
     due = next_due(verifier, others[0])
     assert due is not None
-    verifier.timer = taking(400)
+    verifier.times.timer = taking(400)
     _, second = (acts(next_of_verifier(verifier, other)) for other in others)
     town.connection.wait_until(due - 2 * HOUR)
     with pytest.raises(ProtocolError, match="another task"):
@@ -290,7 +291,7 @@ def test_no_bid_for_a_profile_that_cannot_be_measured_again_in_time(town: Town) 
     verifier, solver = town.join(Verifier, "v"), town.join(Solver, "t")
     task_id, _ = submitted(town)
     profiled(verifier, task_id)
-    solver.timer = taking(400)
+    solver.times.timer = taking(400)
     assert "measuring the profile again takes this machine about 7200 s" in waits(next_of_solver(solver, task_id))
 
 
@@ -317,7 +318,7 @@ def test_a_whistleblower_begins_no_look_that_ends_too_late(exact: bytes, town: T
     seated(verifier, exact)
     verifier.verify(exact)
     disclosed(verifier, exact)
-    watcher.timer = taking(5 * HOUR)
+    watcher.times.timer = taking(5 * HOUR)
     assert "examining twice takes this machine about 108000 s" in waits(next_of_whistleblower(watcher, exact))
     again = town.join(Whistleblower, "w")
     again.strategy = AT_ANY_PRICE

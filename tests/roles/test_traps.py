@@ -377,7 +377,7 @@ def test_a_profiler_measures_before_it_stakes(town: Town, monkeypatch: pytest.Mo
     # Whom this library doesn't keep from it.
     monkeypatch.setattr("pol.roles.submitter.submitter.require_distances", lambda *_: None)
     monkeypatch.setattr("pol.roles.submitter.submitter.bounded", lambda _store, task, *_: (task, None))
-    monkeypatch.setattr("pol.roles.party.role.require_distances", lambda *_: None)
+    monkeypatch.setattr("pol.roles.party.task_reader.require_distances", lambda *_: None)
     task_id = town.join(Submitter, "s").submit(replace(task, state=start), OFFER)
     verifier = town.join(Verifier, "v")
     before = gain(verifier)

@@ -188,7 +188,7 @@ def test_states_that_come_too_late_for_a_replay_are_not_served(market: Unserved)
     task_id, verifier = market.task_id, market.honest[0]
     market.sit(verifier)
     answer_demands(market.solver, task_id)
-    verifier.paces[task_id] = 0.49 * market.window / 3
+    verifier.times.paces[task_id] = 0.49 * market.window / 3
     market.wait(0.74)
     assert market.verb(verifier) == "post the verdict"
     market.wait(0.73)

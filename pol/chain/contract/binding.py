@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from ast import literal_eval
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -20,6 +24,8 @@ from pol.chain.node.event_cache import ContractEvents, EventCache
 from pol.errors import OperationalError
 
 T = TypeVar("T")
+DIGITS, FEW = 8, 6
+"""Of bytes, and of values of a list, in a line for people."""
 
 
 class Binding:
@@ -114,6 +120,30 @@ class Binding:
     def signing_domain(self, name: str) -> dict[str, Any]:
         """The EIP-712 domain of signatures for this contract."""
         return signing_domain(name, "1", self.connection.chain_id, self.address)
+
+
+def view_lines(heard: Mapping[object, object]) -> tuple[str, ...]:
+    """What contracts have answered to reads (`Connection.heard`), a line each."""
+    lines = list[str]()
+    for key, value in heard.items():
+        match key:
+            case (Binding() as contract, _, str() as name, str() as arguments, _):
+                with suppress(ValueError, SyntaxError):
+                    arguments = ", ".join(_told(argument) for argument in literal_eval(arguments))
+                lines.append(f"{type(contract).__name__}.{name}({arguments}) = {_told(value)}")
+    return tuple(lines)
+
+
+def _told(value: Any) -> str:
+    """A value in a line: bytes by their first digits, and of a list the first values."""
+    if isinstance(value, bytes):
+        return value.hex()[:DIGITS]
+    if isinstance(value, list | tuple):
+        more = ", ..." if len(value) > FEW else ""
+        return f"[{', '.join(map(_told, value[:FEW]))}{more}]"
+    if is_dataclass(value):
+        return ", ".join(f"{each.name} {_told(getattr(value, each.name))}" for each in fields(value))
+    return value.name.lower() if isinstance(value, Enum) else str(value)
 
 
 def read_together(

@@ -35,6 +35,7 @@ class Connection:
         self.web3 = web3
         self.name = name
         self._cache = RpcCache.of(web3)
+        self._heard: dict[object, object] | None = None
         with operational(f"reach the node at {name}"):
             try:
                 self.chain_id = web3.eth.chain_id
@@ -72,6 +73,16 @@ class Connection:
         """Within it, all reads are of one block, and repeated ones come from a cache, until something is sent."""
         return self._cache.active()
 
+    @contextmanager
+    def heard(self) -> Iterator[dict[object, object]]:
+        """A context: what is read of the chain inside, by what was asked; the latest values."""
+        before, heard = self._heard, dict[object, object]()
+        self._heard = heard
+        try:
+            yield heard
+        finally:
+            self._heard = before
+
     def forget(self) -> None:
         """Forget what the cache has: time has passed."""
         self._cache.forget()
@@ -86,9 +97,14 @@ class Connection:
         ``news`` says the same number as before while the chain can't have.
         """
         if (held := self._cache.held(key)) is not None:
+            if self._heard is not None:
+                self._heard[key] = held.value
             return held.value  # type: ignore[no-any-return]  # of the same work
         with operational(f"read the latest block of {self.name}"):
-            return self._cache.once(key, work, news)
+            found = self._cache.once(key, work, news)
+        if self._heard is not None:
+            self._heard[key] = found
+        return found
 
     def latest(self) -> BlockData:
         """The latest block."""

@@ -19,11 +19,11 @@ from pol.dispute.encoding.move_decoding import PackedMove, decode
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
 from pol.report.disputes.packed_move_lines import lines
-from pol.roles.party.decisions import Action
 
 if TYPE_CHECKING:
     from pol.chain.court.move_from_transaction import SentMove
-    from pol.roles.whistleblower.whistleblower import Whistleblower
+    from pol.roles.party.evidence import Evidence
+    from pol.roles.process.party_process import LoggedDecision
 
 
 TASK_DIGITS, HASH_DIGITS = 8, 64
@@ -31,7 +31,9 @@ MATTERS = ["verdict", "profile", "objection", "counterclaim"]
 """Values of `Matter`, which imports web3."""
 
 
-@click.command(epilog=example("pol explain 1a2b3c4d", "pol explain 12 --about objection"))
+@click.command(
+    epilog=example("pol explain 1a2b3c4d", "pol explain 12 --about objection", "pol explain --data FOLDER --why move")
+)
 @click.argument("what", required=False, default="", metavar="[TASK|DISPUTE|TRANSACTION|FILE|WORKER]")
 @optional_market_options
 @click.option(
@@ -43,6 +45,7 @@ MATTERS = ["verdict", "profile", "objection", "counterclaim"]
     help="What the dispute of this number is about: each matter counts its own.",
 )
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The folder of a process.")
+@click.option("--why", "verb", metavar="ACTION", help="With --data: the last such action, its rule, and its view.")
 @click.option("--dispute", "needs", is_flag=True, help="What a dispute about the task would take this machine.")
 @click.option("--interval", type=click.IntRange(1), default=1, show_default=True, help="Of a file: steps a segment.")
 @click.option("--step-seconds", type=FiniteRange(0), metavar="S", help="Of a file: what a step takes here.")
@@ -54,6 +57,7 @@ def explain(
     market: MarketAccess | None,
     matter: str,
     data: Path | None,
+    verb: str | None,
     needs: bool,
     interval: int,
     step_seconds: float | None,
@@ -66,6 +70,9 @@ def explain(
     A task is named by eight digits of its id or more, or with 0x before them; a dispute by its number. Without a name
     it is the newest task of the market. With --data also everything that a process decided about it, and why.
 
+    With --data and --why "challenge the verdict", or another action: the last such action of that process, the rule by
+    which it acted, and what it had read of the chain. That needs no market.
+
     A move is named by the hash of its transaction, or given as its calldata (0x...): all its fields are shown in the
     terms of docs/spec/dispute.md.
 
@@ -76,8 +83,14 @@ def explain(
     seconds; and whether a party would stake here. A step program in a FILE (program.bin) needs no market.
     """
     from pol.cli.market import explain_dispute
-    from pol.roles.whistleblower.whistleblower import Whistleblower
+    from pol.roles.party.evidence import Evidence
+    from pol.training.storage.store import Store
 
+    if verb is not None:
+        if data is None:
+            raise click.UsageError("--why reads a process's folder: name it by --data DIR")
+        _show_action(data, what.lower().removeprefix("0x"), verb, as_json)
+        return
     if needs and Path(what).is_file():
         explain_dispute.show(explain_dispute.of_file(Path(what), interval, step_seconds), as_json)
         return
@@ -86,7 +99,7 @@ def explain(
         return
     if market is None or not market.store:
         raise click.UsageError("name the market: --deployment FILE, --rpc URL and --store URL, or `pol config set ...`")
-    reader = Whistleblower.reader(market.connection, market.deployment, market.store_url)
+    reader = Evidence(market.connection, market.deployment, Store(market.store_url))
     if needs:
         explain_dispute.show(explain_dispute.of_task(reader, _found(reader, what)), as_json)
         return
@@ -133,7 +146,7 @@ def _pay(market: MarketAccess, worker: str, plan: str | None, number: int | None
     return {name: value for name, value in shown.items() if value not in (None, ())}
 
 
-def _packed_move(reader: Whistleblower, what: str) -> SentMove | PackedMove | None:
+def _packed_move(reader: Evidence, what: str) -> SentMove | PackedMove | None:
     """The move of a transaction, or in calldata; None if neither is named."""
     from pol.chain.court.move_from_transaction import sent_move
 
@@ -169,12 +182,12 @@ def _show_move(found: SentMove | PackedMove, as_json: bool) -> None:
         print("The contract refused it: the dispute stands where it stood before.")
 
 
-def _tasks(reader: Whistleblower) -> list[bytes]:
+def _tasks(reader: Evidence) -> list[bytes]:
     """The ids of all tasks."""
     return [bytes(event["taskId"]) for event in reader.market.registry.events("TaskSubmitted")]
 
 
-def _found(reader: Whistleblower, start: str) -> bytes:
+def _found(reader: Evidence, start: str) -> bytes:
     """The id of the only task that begins so; of the newest one if nothing is given."""
     start, tasks = start.lower().removeprefix("0x"), _tasks(reader)
     if not start:
@@ -190,23 +203,23 @@ def _found(reader: Whistleblower, start: str) -> bytes:
     return found[0]
 
 
-def _task(reader: Whistleblower, task_id: bytes) -> dict[str, Any]:
-    from pol.roles.party.public_calls import public_call
+def _task(reader: Evidence, task_id: bytes) -> dict[str, Any]:
+    from pol.roles.monitor.task_story import STAGES, state_of
 
-    task, decision = reader.market.registry.task(task_id), public_call(reader, task_id)
+    state = state_of(reader, task_id)
+    task, stage = state.task, STAGES.get(state.task.status)
     shown: dict[str, Any] = {"task": task_id.hex(), "status": task.status.name.lower()}
     shown |= {"submitter": task.submitter, "solver": task.solver, "holder": task.holder}
-    if said := reader.market.settlement.unserved_by(task_id):
-        shown["unserved"] = f"{', '.join(said)} can't read the states, as it says; two such words end the training"
-    if isinstance(decision, Action):
-        return shown | {"next": f"anybody may {decision.verb}: {decision.why}"}
-    shown["next"] = decision.why
-    if decision.until is not None:
-        shown["until"] = decision.until
-    return shown
+    if state.unserved:
+        told = ", ".join(state.unserved)
+        shown["unserved"] = f"{told} can't read the states, as it says; two such words end the training"
+    shown["next"] = state.waits
+    if state.until is not None:
+        shown["until"] = state.until
+    return shown | ({"then": stage.then} if stage is not None and stage.then else {})
 
 
-def _dispute(reader: Whistleblower, number: int, named: str) -> dict[str, Any]:
+def _dispute(reader: Evidence, number: int, named: str) -> dict[str, Any]:
     from pol.chain.desks.market import Matter
     from pol.roles.monitor.market_reader import about
 
@@ -234,7 +247,31 @@ def _dispute(reader: Whistleblower, number: int, named: str) -> dict[str, Any]:
     return shown
 
 
-def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
+def _show_action(data: Path, start: str, verb: str, as_json: bool) -> None:
+    """The last action of this verb in a process's folder, about a task whose id begins so."""
+    from pol.roles.party.action_rules import RULES
+
+    decided = _decided(data)
+    acted = [each for each in decided if each.task_id.hex().startswith(start) and each.verb != "wait"]
+    found = [each for each in acted if each.verb == verb]
+    if not found:
+        verbs = ", ".join(sorted({each.verb for each in acted})) or "nothing"
+        raise ProtocolError(f"the process in {data} has decided on no action {verb!r} there, but on: {verbs}")
+    last = found[-1]
+    reason, spec = RULES[verb]
+    shown: dict[str, Any] = {"action": verb, "task": last.task_id.hex(), "time": last.at, "result": last.result.value}
+    shown |= {"detail": last.detail} if last.detail else {}
+    shown |= {"why": last.why, "rule": reason, "spec": f"docs/spec/{spec.replace(': ', '.md, ')}"}
+    if as_json:
+        print(json.dumps({**shown, "view": last.view}, indent=2))
+        return
+    _show(shown | {"time": utc(last.at)}, as_json=False)
+    print("what it had read of the chain:")
+    for line in last.view:
+        print(f"  {line}")
+
+
+def _decided(data: Path, task_id: bytes | None = None) -> list[LoggedDecision]:
     from pol.roles.process.decision_log import DecisionLog
     from pol.training.storage.party_database import FILE, PartyDatabase
 
@@ -242,9 +279,13 @@ def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
         raise ProtocolError(f"{data} holds no decision log: it is the folder that `pol run` names when it starts")
     database = PartyDatabase(data)
     try:
-        return [
-            {"time": d.at, "verb": d.verb, "why": d.why, "result": d.result, "detail": d.detail, "until": d.until}
-            for d in DecisionLog(database).decisions(task_id)
-        ]
+        return DecisionLog(database).decisions(task_id)
     finally:
         database.close()
+
+
+def _decisions(data: Path, task_id: bytes) -> list[dict[str, Any]]:
+    return [
+        {"time": d.at, "verb": d.verb, "why": d.why, "result": d.result, "detail": d.detail, "until": d.until}
+        for d in _decided(data, task_id)
+    ]

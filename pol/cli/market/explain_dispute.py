@@ -14,29 +14,27 @@ from pol.dispute.dispute_seconds import dispute_seconds
 from pol.errors import ProtocolError
 from pol.execution.available_memory import available_memory
 from pol.report.disputes.dispute_needs_lines import needs_document, print_needs
-from pol.roles.party.role import Role
-from pol.roles.process.defence import needs_of, require_defensible, speeds_of
-from pol.roles.process.work_time import seconds_for
+from pol.roles.party.task_reader import TaskReader
+from pol.roles.process.defence import require_defensible
 
 
-def of_task(role: Role, task_id: bytes) -> dict[str, Any]:
+def of_task(reader: TaskReader, task_id: bytes) -> dict[str, Any]:
     """The needs of a dispute about a segment of a task, and whether this machine meets them in the task's clocks."""
-    terms, market = role.market.registry.terms(task_id), role.market
-    game = market.objection_game if terms.is_exact else market.game
-    needs = needs_of(role, task_id, game.bits)
-    pace = seconds_for(role, task_id, 1, float("inf"))
-    document = needs_document(needs, dispute_seconds(needs, speeds_of(role, pace)))
+    terms, market, times = reader.market.registry.terms(task_id), reader.market, reader.times
+    game, task = market.objection_game if terms.is_exact else market.game, reader.task(task_id)
+    needs = times.needs(task_id, task, game.bits)
+    document = needs_document(needs, dispute_seconds(needs, times.speeds(times.pace(task_id, task))))
     replay_grace, move_grace = game.graces
     document["limits"] = {
         "clock": terms.clock,
         "replayGrace": replay_grace,
         "moveGrace": move_grace,
-        "block_gas": role.connection.block_gas_limit(),
+        "block_gas": reader.connection.block_gas_limit(),
         "available_memory": available_memory(),
     }
     document["refusal"] = ""
     try:
-        require_defensible(role, task_id, terms, game)
+        require_defensible(reader, task_id, terms, game)
     except ProtocolError as error:
         document["refusal"] = str(error)
     return {"task": task_id.hex(), **document}

@@ -126,7 +126,13 @@ def _document(look: MonitorReading) -> dict[str, Any]:
         "tasks": _named(look.tasks),
         "disputes": _named(look.disputes),
         "waiting": [
-            {"task": w.task_id.hex(), "status": w.status.name.lower(), "why": w.why, "until": w.until, "since": w.since}
+            {
+                "task": w.state.task_id.hex(),
+                "status": w.state.task.status.name.lower(),
+                "why": w.state.waits,
+                "until": w.state.until,
+                "since": w.since,
+            }
             for w in look.waiting
         ],
         "wrong": list(look.wrong),
@@ -141,8 +147,10 @@ def _table(console: Console, look: MonitorReading) -> None:
     console.print(f"block {look.block}: {sum(look.tasks.values())} tasks, {sum(look.disputes.values())} disputes")
     console.print(f"the vault holds {look.held} and owes {look.owed}; {look.recomputed} outcomes recomputed")
     for waiting in look.waiting[:SHOWN]:
-        left = "" if waiting.until is None else f" ({waiting.until - look.time} s)"
-        console.print(escape(f"{waiting.task_id.hex()[:8]}  {waiting.status.name.lower():<10}  {waiting.why}{left}"))
+        state = waiting.state
+        left = "" if state.until is None else f" ({state.until - look.time} s)"
+        status = state.task.status.name.lower()
+        console.print(escape(f"{state.task_id.hex()[:8]}  {status:<10}  {state.waits}{left}"))
     for told in look.wrong:
         console.print(escape(f"WRONG: {told}"), style="bold red")
     if not look.wrong:

@@ -33,14 +33,14 @@ def price(task: str, market: MarketAccess, unit_price: int, draws: int, margin: 
     DIGEST names the task's document in the store. Amounts are wei. The escrow is an upper bound; what isn't needed
     comes back at settlement.
     """
-    from pol.roles.submitter.submitter import Offer, Submitter, terms_of
+    from pol.roles.submitter.submitter import Offer, quote_of, terms_of
+    from pol.training.storage.store import Store
 
-    reader = Submitter.reader(market.connection, market.deployment, market.store_url)
-    document = TaskDocument.decode(reader.store.get(task, limit=DOCUMENT_LIMIT))
+    document = TaskDocument.decode(Store(market.store_url).get(task, limit=DOCUMENT_LIMIT))
     offer = Offer(document.steps, document.interval, draws=draws, wei_per_work_unit=unit_price, margin=margin)
     offer = offer.surviving(outage_of(market.connection.chain_id))
     terms = terms_of(document.work, offer)
-    quote = reader.quote_of(terms)
+    quote = quote_of(market.deployment.market(market.connection), terms)
     if as_json:
         click.echo(json.dumps({"task": task, "steps": document.steps, "work": terms.work_units} | asdict(quote)))
         return

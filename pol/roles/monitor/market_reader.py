@@ -14,68 +14,18 @@ from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.market import Court, Market, Matter
 from pol.chain.node.connection import Connection
+from pol.claims.segment_claim import SegmentClaim
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node_names import NodeName, ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.roles.monitor.market_view import DisputeView, EndReason, EvmOperation, MarketView, TaskEvent, TaskView
-from pol.roles.party.decisions import Action
+from pol.roles.monitor.task_story import EVENTS, event_told, state_of
+from pol.roles.party.evidence import Evidence
 from pol.roles.party.policy import PUBLIC_CHAIN, Policy
-from pol.roles.party.public_calls import public_call
-from pol.roles.whistleblower.whistleblower import Whistleblower
+from pol.training.storage.store import Store
 from pol.verification.examination.training_course import TrainingCourse, course_of
-
-_TOLD: dict[str, tuple[str, str | None]] = {
-    "Pinned": ("says which proofs it will take", "submitter"),
-    "TaskSubmitted": ("submitted, with an escrow of {escrow}", "submitter"),
-    "SeatOpened": ("a seat is open", None),
-    "SeatTaken": ("took the seat", "holder"),
-    "SeatLeft": ("left the seat", "holder"),
-    "ProfilePosted": ("posted a profile", "verifier"),
-    "ProfileChallenged": ("challenged the profile", "challenger"),
-    "ProfileDisputeSettled": ("a dispute about the profile is settled", None),
-    "ProfileGone": ("the profile is gone", None),
-    "ProfileConcluded": ("the profile stands", "verifier"),
-    "Awarded": ("won the auction at {price}", "solver"),
-    "SolverGone": ("was removed", "solver"),
-    "ProgressPosted": ("the solver posted checkpoint {size}", None),
-    "ProofCommitted": ("the solver committed to {size} checkpoints", None),
-    "VerdictPosted": ("posted a verdict: {rejecting} claims reject", "verifier"),
-    "WatchOpened": ("watchers are drawn", None),
-    "Watched": ("committed to an error", "account"),
-    "Disclosed": ("the verifier disclosed whether it had to err", None),
-    "DutyBroken": ("lost its stake: broken secret or duty", "verifier"),
-    "Challenged": ("challenged the verdict", "challenger"),
-    "SettledByProof": ("a zero-knowledge proof ends a dispute about the verdict", None),
-    "StepProven": ("step {step} is proved in zero knowledge", None),
-    "Tied": ("a state is shown, to tie proofs to it", None),
-    "DisputeSettled": ("a dispute about the verdict is settled", None),
-    "DisputeMoot": ("a dispute about the verdict is moot", None),
-    "Objected": ("objected to segment {segment} of the log", "objector"),
-    "ObjectionSettled": ("a dispute about a segment of the log is settled", None),
-    "ObjectionMoot": ("an objection is moot", None),
-    "ObjectionProven": ("a zero-knowledge proof ends a dispute about a segment", None),
-    "ZeroShown": ("showed that entry {entry} of the log is zero", "objector"),
-    "Counterclaimed": ("says that the rule rejects a segment of the log", "objector"),
-    "Contested": ("contests what an objector says", "challenger"),
-    "ContestSettled": ("a dispute about a counterclaim is settled", None),
-    "ContestMoot": ("a dispute about a counterclaim is moot", None),
-    "CounterclaimConcluded": ("a counterclaim is over", None),
-    "ObjectorPaid": ("was paid {amount} for a false segment", "objector"),
-    "Demanded": ("data are demanded from the solver", None),
-    "Answered": ("answered a demand for data", "answerer"),
-    "Expired": ("a demand for data is over", None),
-    "LooksPaid": ("paid {amount} for second looks", "solver"),
-    "Withheld": ("lost its stake for withheld data", "solver"),
-    "Settled": ("settled: the price is {price}, the verifier's fee {verifierFee}", None),
-    "TaskClosed": ("closed", None),
-    "Caught": ("was paid a watch reward of {amount}", "account"),
-}
-"""Events of a task in words, and the argument that names the actor."""
-_AMOUNTS = ("escrow", "price", "verifierFee", "amount")
-COIN = 10**18
-"""Smallest units in one coin; for a token, by convention."""
 
 
 class MarketReader:
@@ -93,9 +43,10 @@ class MarketReader:
         policy: Policy = PUBLIC_CHAIN,
         replay: bool = False,
     ) -> None:
-        self._reader = Whistleblower.reader(connection, deployment, store_url, policy)
+        self._reader = Evidence(connection, deployment, Store(store_url), policy)
         self._auditor = Auditor(self._reader.market, deployment.treasury)
         self._replay = replay
+        self._own_claims: dict[tuple[bytes, SegmentClaim], SegmentClaim] = {}
         self._times: dict[int, int] = {}
         self._closed: dict[bytes, TaskView] = {}
         self._courses: dict[bytes, TrainingCourse] = {}
@@ -113,20 +64,11 @@ class MarketReader:
         if task_id in self._closed:
             return self._closed[task_id]
         market = self._reader.market
-        decision = public_call(self._reader, task_id)
-        waits, until = decision.why, None
-        if isinstance(decision, Action):
-            waits = f"anybody may {decision.verb}: {waits}"
-        else:
-            until = decision.until
+        state = state_of(self._reader, task_id)
         posted = market.verdicts.events("VerdictPosted", taskId=task_id)
         is_drawn = market.proofs.is_drawn(task_id)
         view = TaskView(
-            task_id=task_id,
-            task=market.registry.task(task_id),
-            terms=market.registry.terms(task_id),
-            waits=waits,
-            until=until,
+            **vars(state),
             happenings=tuple(self._happenings(task_id)),
             thresholds=self._auditor.thresholds(task_id),
             verdicts=tuple(self._auditor.verdicts(task_id, int(posted[-1]["seating"]))) if posted else (),
@@ -137,7 +79,7 @@ class MarketReader:
             counterclaims=len(market.counterclaims.open_for(task_id)),
             course=self._course(task_id) if is_drawn else None,
         )
-        if not isinstance(decision, Action) and decision.final:
+        if state.final:
             self._closed[task_id] = view
         return view
 
@@ -155,12 +97,11 @@ class MarketReader:
                 market.settlement,
             )
         ):
-            told = tuple(name for name in desk.abi.events if name in _TOLD)
+            told = tuple(name for name in desk.abi.events if name in EVENTS)
             found += [(e["block"], order, name, e) for name, e in desk.log.read(told, taskId=task_id)]
         for block, _, name, event in sorted(found, key=lambda entry: entry[:2]):
-            words, who = _TOLD[name]
-            shown = {key: _coins(value) if key in _AMOUNTS else value for key, value in event.items()}
-            yield TaskEvent(self._time(block), words.format(**shown), event[who] if who else None)
+            what, who = event_told(name, event)
+            yield TaskEvent(self._time(block), what, who)
 
     def _time(self, block: int) -> int:
         if block not in self._times:
@@ -209,16 +150,20 @@ class MarketReader:
         market = self._reader.market
         if not self._replay or market.verdicts.verdict(task_id).seating != market.challenges.dispute(number).subject:
             return Side.NONE
+        reader, seating = self._reader, market.registry.task(task_id).seating
         try:
-            claim, charge = self._reader.disputed(task_id, number)
-            self._reader.examine_again(task_id)
-            checked = self._reader.examined_twice(task_id)
+            claim, charge = reader.disputed(task_id, number)
+            own = self._own_claims.get((task_id, claim))
+            if own is None:
+                own = reader.own_claim(task_id, claim.segment, 0, reader.receipt_seed(task_id, claim.segment))
+            if own is None:
+                return Side.NONE  # what can't be replayed says nothing
+            self._own_claims[task_id, claim] = own
+            look = market.verdicts.looks(task_id, seating).get(charge.index)
+            false = {each.kind for each in reader.charges(task_id, charge.index, claim, own, look)}
         except (OperationalError, ProtocolError):
             return Side.NONE
-        if any(each.segment == claim.segment for each in checked.unseen):
-            return Side.NONE
-        found = {(each.charge.index, int(each.charge.kind)) for each in checked.findings}
-        return Side.CHALLENGER if (charge.index, int(charge.kind)) in found else Side.ASSERTER
+        return Side.CHALLENGER if charge.kind in false else Side.ASSERTER
 
     def _course(self, task_id: bytes) -> TrainingCourse | None:
         """Loss and movement by the committed checkpoints; None if they can't be read here."""
@@ -258,10 +203,6 @@ def about(market: Market, number: int, matter: Matter) -> str:
         where = f"claim {charge.index} of the verdict"
     part = f", component {charge.component}" if charge.component else ""
     return f"{charge.kind.name.lower()} in {where}{part}"
-
-
-def _coins(amount: int) -> str:
-    return f"{amount / COIN:.6f}".rstrip("0").rstrip(".")
 
 
 def _executed(game: DisputeGame, number: int) -> EvmOperation | None:

@@ -82,14 +82,27 @@ class DisputeView:
 
 
 @dataclass(frozen=True)
-class TaskView:
-    """One task, with its events, verdicts and disputes."""
+class TaskState:
+    """The state of one task, and what it waits for."""
 
     task_id: bytes
     task: MarketTask
     terms: Terms
     waits: str
     until: int | None
+    """The deadline of what it waits for, in chain time; None if anybody may call."""
+    call: str
+    """The call that anybody may make; empty if there is none."""
+    final: bool
+    """Nothing more can happen to it."""
+    unserved: tuple[ChecksumAddress, ...]
+    """Verifiers that say that they can't read the solver's states."""
+
+
+@dataclass(frozen=True)
+class TaskView(TaskState):
+    """One task, with its events, verdicts and disputes."""
+
     happenings: tuple[TaskEvent, ...]
     thresholds: Three
     verdicts: tuple[Verdict, ...]

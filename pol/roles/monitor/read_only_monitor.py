@@ -12,20 +12,17 @@ from pol.chain.desks.task_registry import Status
 from pol.chain.desks.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.dispute.position import Side
-from pol.roles.party.decisions import Action
-from pol.roles.party.public_calls import public_call
-from pol.roles.party.role import Role
+from pol.roles.monitor.market_view import TaskState
+from pol.roles.monitor.task_story import state_of
+from pol.roles.party.task_reader import TaskReader
+from pol.training.storage.store import Store
 
 
 @dataclass(frozen=True)
 class WaitingTask:
     """A task that waits for a party or a call."""
 
-    task_id: bytes
-    status: Status
-    why: str
-    until: int | None
-    """Deadline of a party in chain time; None if anybody may call."""
+    state: TaskState
     since: int | None = None
     """Chain time since which anybody may call."""
 
@@ -54,7 +51,7 @@ class Monitor:
     """Monitors a whole market from events and views; the store isn't read."""
 
     def __init__(self, connection: Connection, deployment: Deployment, store_url: str = "memory://") -> None:
-        self._reader = Role.reader(connection, deployment, store_url)
+        self._reader = TaskReader(connection, deployment, Store(store_url))
         self._auditor = Auditor(self._reader.market, deployment.treasury)
         self._since: dict[tuple[bytes, str], int] = {}
         self._final: set[bytes] = set()
@@ -91,18 +88,15 @@ class Monitor:
             if task_id in self._final:
                 statuses[Status.CLOSED] += 1
                 continue
-            status = self._reader.market.registry.task(task_id).status
-            statuses[status] += 1
-            decision = public_call(self._reader, task_id)
-            if isinstance(decision, Action):
-                began = since[task_id, decision.verb] = self._since.get((task_id, decision.verb), now)
-                waiting.append(
-                    WaitingTask(task_id, status, f"anybody may {decision.verb}: {decision.why}", None, began)
-                )
-            elif decision.final:
+            state = state_of(self._reader, task_id)
+            statuses[state.task.status] += 1
+            if state.final:
                 self._final.add(task_id)
-            else:
-                waiting.append(WaitingTask(task_id, status, decision.why, decision.until))
+                continue
+            began = self._since.get((task_id, state.call), now) if state.call else None
+            if began is not None:
+                since[task_id, state.call] = began
+            waiting.append(WaitingTask(state, began))
         self._since = since
         return statuses, tuple(waiting)
 

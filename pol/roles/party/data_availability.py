@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from eth_typing import ChecksumAddress
+
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Reverted
 from pol.chain.desks.data_demands import DataDemand
@@ -12,12 +14,14 @@ from pol.chain.desks.task_registry import MarketTask, Status
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.state_leaf import prove
 from pol.errors import OperationalError, PolError, ProtocolError
+from pol.roles.party.decisions import Action, Mode
 from pol.roles.party.policy import MINUTE
-from pol.roles.party.role import Role
+from pol.roles.party.role import PublicCall, Role
+from pol.roles.party.task_reader import TaskReader
 from pol.training.task.learning_proof import load_checkpoint
 
-PROBES = 4
-"""Log entries that are read before a seat is claimed, while no segment is drawn yet."""
+UNDECIDED = frozenset({Status.COMMITTED, Status.VERIFYING})
+"""No verdict is on its way, so an expired demand removes the solver at once."""
 
 
 def missing_states(role: Role, task_id: bytes) -> Iterator[int]:
@@ -32,34 +36,6 @@ def missing_states(role: Role, task_id: bytes) -> Iterator[int]:
     segments = role.market.proofs.drawn_segments(task_id)
     last = role.task(task_id).document.segments
     return lost_states(role, task_id, sorted({last, *segments, *(segment + 1 for segment in segments)}))
-
-
-def unavailable_state(role: Role, task_id: bytes) -> int | None:
-    """The first log entry whose state a verdict may need and that can't be read: a verifier without it defaults.
-
-    It is one of the `missing_states`; before the draw, of PROBES entries that nobody can foresee.
-
-    Raises:
-        OperationalError: the node failed, or the task itself can't be read.
-    """
-    try:
-        drawn, missing = True, missing_states(role, task_id)
-    except Reverted:
-        drawn, missing = False, lost_states(role, task_id, _probes(role, task_id))
-    # What could be read before the draw says nothing about what is drawn.
-    training = (task_id, role.market.registry.task(task_id).began, drawn)
-    if training in role.probed:
-        return None
-    lost = next(missing, None)
-    if lost is None:
-        role.probed.add(training)
-    return lost
-
-
-def _probes(role: Role, task_id: bytes) -> list[int]:
-    segments = role.task(task_id).document.segments
-    drawn = [role.secret("probe", task_id, number.to_bytes(4, "big")) for number in range(PROBES)]
-    return sorted({int.from_bytes(secret, "big") % (segments + 1) for secret in drawn})
 
 
 def lost_states(role: Role, task_id: bytes, entries: Sequence[int]) -> Iterator[int]:
@@ -110,7 +86,7 @@ def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
         ProtocolError: the store holds other data than was committed.
         OperationalError: node or store failed. Either is raised after the other demands were tried.
     """
-    answered, failures, began = list[DataDemand](), list[PolError](), role.timer()
+    answered, failures, began = list[DataDemand](), list[PolError](), role.times.timer()
     demands = current_demands(role, task_id, role.market.registry.task(task_id))
     entries = {demand.entry: number for number, demand in reversed(list(enumerate(demands)))}
 
@@ -128,7 +104,7 @@ def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
             # Somebody else may have answered it in the meantime.
             if not isinstance(error, Reverted) or error.error != "NoSuchDemand":
                 failures.append(error)
-        if role.timer() - began > MINUTE:
+        if role.times.timer() - began > MINUTE:
             break
     if failures:
         raise failures[0]
@@ -161,9 +137,37 @@ def reclaim_demand_bonds(role: Role, task_id: bytes) -> list[DataDemand]:
     return moot
 
 
-def current_demands(role: Role, task_id: bytes, task: MarketTask) -> list[DataDemand]:
+def expired_demand(
+    reader: TaskReader, task_id: bytes, task: MarketTask, by: ChecksumAddress | None
+) -> PublicCall | None:
+    """The call that removes a solver for an expired demand, before any verdict; None if no demand has expired.
+
+    The demander has a stake in it: its bond is locked until then.
+    """
+    if task.status not in UNDECIDED or reader.market.objections.objected(task_id).open:
+        return None
+    now = reader.connection.now()
+    over = [demand for demand in current_demands(reader, task_id, task) if now > demand.deadline]
+    if not over:
+        return None
+    mode = Mode.DEFEND if any(demand.demander == by for demand in over) else Mode.RESOLVE
+    why = "the solver hasn't shown what was demanded of it"
+    return PublicCall(task_id, "remove the solver", why, lambda role: expire_demands(role, task_id), mode)
+
+
+def waiting_demands(role: Role, task_id: bytes, task: MarketTask) -> tuple[list[DataDemand], Action | None]:
+    """This party's demands that are still open, and the action that takes back the bonds of its moot ones."""
+    mine = own_demands(role, task_id)
+    waiting = [demand for demand in mine if not is_moot(demand, task)]
+    if len(waiting) == len(mine):
+        return waiting, None
+    why = "the data that it demanded decide nothing any more"
+    return waiting, Action(task_id, "end a demand", why, Mode.DEFEND, lambda: reclaim_demand_bonds(role, task_id))
+
+
+def current_demands(reader: TaskReader, task_id: bytes, task: MarketTask) -> list[DataDemand]:
     """Open demands for the log of the present solver, the most urgent first."""
-    return [demand for demand in role.market.demands.demands(task_id) if demand.began == task.began]
+    return [demand for demand in reader.market.demands.demands(task_id) if demand.began == task.began]
 
 
 def own_demands(role: Role, task_id: bytes) -> list[DataDemand]:

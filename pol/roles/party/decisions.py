@@ -37,8 +37,8 @@ class Action:
     """The last second in which the chain accepts it; None if unlimited."""
     at_stake: int = 0
     """What is lost without it, as far as that is known; units of the vault's asset."""
-    for_takers: bool = False
-    """Another round of a seat or a task that nobody has taken: it gains only who would take it."""
+    view: tuple[str, ...] = ()
+    """What was read of the chain to decide it."""
 
     @property
     def is_owed(self) -> bool:

@@ -9,16 +9,13 @@ from typing import Any
 from pol.chain.desks.challenges import NO_PROGRAM, ClaimCharge, ClaimChargeKind
 from pol.chain.desks.counterclaims import SaidClaim
 from pol.chain.desks.objections import CommittedSegment
-from pol.claims.segment_claim import SecondLook, SegmentClaim
-from pol.commitments.checkpoint_log import CheckpointLog
+from pol.claims.segment_claim import SegmentClaim
 from pol.commitments.program_hash import program_header
 from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.party.second_look_evidence import LOOK_CHARGES
-from pol.verification.verdict.second_look import needs_second_look
-from pol.verification.verdict.segment_verification import verify_segment
 
 
 class LogDisputant(ReplayingParty):
@@ -44,32 +41,6 @@ class LogDisputant(ReplayingParty):
         for found in known:
             for key in [key for key in found if key[0] == task_id]:
                 del found[key]
-
-    def committed_segment(self, task_id: bytes, segment: int) -> CommittedSegment:
-        """A segment as the solver has committed to it.
-
-        Raises:
-            ProtocolError: there is no such segment, or the published proof isn't the committed one.
-        """
-        checkpoints = self.proof(task_id).checkpoints
-        if not 0 <= segment < len(checkpoints) - 1:
-            raise ProtocolError(f"no segment {segment}: the task has {len(checkpoints) - 1}, from 0")
-        log = CheckpointLog([entry.state_root for entry in checkpoints])
-        start, end = (checkpoints[segment + i].state_root for i in range(2))
-        return CommittedSegment(segment, start, end, (log.inclusion(segment), log.inclusion(segment + 1)))
-
-    def own_claim(
-        self, task_id: bytes, segment: int, opinion: int = 0, receipt_seed: bytes | None = None
-    ) -> SegmentClaim | None:
-        """What a verdict would have to say about a segment, by this party's replay; None if it can't be replayed."""
-        task, proof, thresholds = self.task(task_id), self.proof(task_id), self.thresholds(task_id)
-        executor = self.replayer(task_id, opinion)(task.program, task.constants)
-        return verify_segment(self.store, task, proof, executor, segment, thresholds, receipt_seed=receipt_seed).claim
-
-    def own_look(self, task_id: bytes, own: SegmentClaim) -> SecondLook | None:
-        """This party's second look at a segment, where the rule of the task asks for one."""
-        due = self.market.registry.terms(task_id).looks and needs_second_look(own, self.thresholds(task_id))
-        return self.second_looks(task_id).look(self.trace(task_id, own.segment)) if due else None
 
     def has_compared(self, task_id: bytes, said: SaidClaim) -> bool:
         """Whether `false_parts` has its answer."""

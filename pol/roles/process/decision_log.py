@@ -13,7 +13,7 @@ from pol.training.storage.party_database import PartyDatabase
 LOG = logging.getLogger(__name__)
 _TABLE = """decisions (
     at INTEGER NOT NULL, task BLOB NOT NULL, verb TEXT NOT NULL, why TEXT NOT NULL,
-    result TEXT NOT NULL, detail TEXT NOT NULL, until INTEGER)"""
+    result TEXT NOT NULL, detail TEXT NOT NULL, until INTEGER, view TEXT NOT NULL)"""
 
 
 class DecisionLog:
@@ -36,8 +36,9 @@ class DecisionLog:
             return False
         self._last[taken.task_id] = _kind(taken)
         row = (taken.at, taken.task_id, taken.verb, taken.why, taken.result, taken.detail, taken.until)
+        view = "\n".join(taken.view)
         try:
-            self._database.write(("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", row), flush=False)
+            self._database.write(("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, view)), flush=False)
             self._fails = False
         except OperationalError as error:
             if not self._fails:
@@ -49,11 +50,11 @@ class DecisionLog:
         """All decisions, or those about a task, oldest first."""
         rows = self._database.rows("SELECT * FROM decisions WHERE ?1 IS NULL OR task = ?1 ORDER BY rowid", task_id)
         return [
-            LoggedDecision(at, task, verb, why, DecisionResult(result), detail, until)
-            for at, task, verb, why, result, detail, until in rows
+            LoggedDecision(at, task, verb, why, DecisionResult(result), detail, until, view=tuple(view.splitlines()))
+            for at, task, verb, why, result, detail, until, view in rows
         ]
 
 
 def _kind(taken: LoggedDecision) -> LoggedDecision:
-    """A decision but for its times."""
-    return replace(taken, at=0, until=None, mend="")
+    """A decision but for its times and for what it had read."""
+    return replace(taken, at=0, until=None, mend="", view=())

@@ -9,56 +9,41 @@ from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Status, Terms
 from pol.chain.node.networks import outage_of
 from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
+from pol.dispute.dispute_seconds import DisputeSeconds, dispute_seconds
 from pol.errors import ProtocolError
 from pol.execution.available_memory import available_memory
 from pol.graph.work_estimate import step_work
-from pol.roles.party.machine import MachineSpeeds, time_work
+from pol.roles.party.machine import time_work
 from pol.roles.party.role import Role
+from pol.roles.party.task_reader import TaskReader
 from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid
 from pol.roles.process.schedule import Job, require_schedule
 from pol.roles.process.work_time import RESERVE, SLOWER, move_steps, require_time, require_time_to_answer, seconds_for
 from pol.training.task.task_source import TaskStep
 
 
-def needs_of(role: Role, task_id: bytes, bits: int) -> DisputeNeeds:
-    """The needs of a dispute about a segment of a task.
-
-    Raises:
-        ProtocolError: the task differs from its terms.
-    """
-    if (task_id, bits) not in role.dispute_needs:
-        task = role.task(task_id)
-        role.dispute_needs[task_id, bits] = DisputeNeeds(task.program, task.document.interval, bits)
-    return role.dispute_needs[task_id, bits]
-
-
-def speeds_of(role: Role, pace: float) -> Speeds:
-    """The speeds of this machine, which takes ``pace`` seconds for a step."""
-    if role.machine is None:
-        role.machine = MachineSpeeds.measured(role.timer)
-    return Speeds(pace, role.machine.hashing, role.machine.folding)
-
-
-def require_defensible(role: Role, task_id: bytes, terms: Terms, game: DisputeGame, steps: int | None = None) -> None:
-    """Check that this party can afford, hold and make in time all moves of a dispute in ``game``.
+def require_defensible(
+    reader: TaskReader, task_id: bytes, terms: Terms, game: DisputeGame, steps: int | None = None
+) -> None:
+    """Check that a party on this machine can afford, hold and make in time all moves of a dispute in ``game``.
 
     ``steps`` are executed before the first move; by default those of the segment.
 
     Raises:
         ProtocolError: it can't, or the policy doesn't admit it; leave the task alone.
     """
-    role.policy.require_game(game, terms.clock)
-    needs = needs_of(role, task_id, game.bits)
-    role.policy.require_gas(needs, role.connection.block_gas_limit())
+    reader.policy.require_game(game, terms.clock)
+    task, times = reader.task(task_id), reader.times
+    needs = times.needs(task_id, task, game.bits)
+    reader.policy.require_gas(needs, reader.connection.block_gas_limit())
     require_memory(needs, available_memory())
     executed = terms.interval if steps is None else steps
-    clock = terms.clock - role.policy.outage
+    clock = terms.clock - reader.policy.outage
     most = clock / RESERVE
-    least = seconds_for(role, task_id, executed, most)
+    least = seconds_for(reader, task_id, executed, most)
     if least > most:
         raise ProtocolError(_too_long("clock", clock, least, f", and has to fit {RESERVE} times"))
-    taken = dispute_seconds(needs, speeds_of(role, role.paces[task_id]), executed)
+    taken = dispute_seconds(needs, times.speeds(times.pace(task_id, task)), executed)
     require_moves_in_time(taken, clock, game.graces)
 
 
@@ -83,7 +68,7 @@ def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
     """
     market = role.market
     game = market.objection_game if terms.is_exact else market.game
-    needs, pace = DisputeNeeds(step.program, terms.interval, game.bits), step_work(step.program) / role.fastest
+    needs, pace = DisputeNeeds(step.program, terms.interval, game.bits), step_work(step.program) / role.times.fastest
     policy = replace(role.policy, outage=max(role.policy.outage, outage_of(role.connection.chain_id)))
     clock = terms.clock - policy.outage
     try:
@@ -91,9 +76,9 @@ def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
         policy.require_gas(needs, role.connection.block_gas_limit())
         require_memory(needs, available_memory())
         if terms.interval * pace <= clock / RESERVE:
-            executor = role.executors(step.program, step.constants)
-            pace = time_work(lambda: executor.watch(step.state, 0, lambda number, output: None), role.timer)
-        require_moves_in_time(dispute_seconds(needs, speeds_of(role, pace)), clock, game.graces)
+            executor = role.times.executors(step.program, step.constants)
+            pace = time_work(lambda: executor.watch(step.state, 0, lambda number, output: None), role.times.timer)
+        require_moves_in_time(dispute_seconds(needs, role.times.speeds(pace)), clock, game.graces)
     except ProtocolError as error:
         return str(error)
     return ""
@@ -160,13 +145,14 @@ def _disputes(role: Role) -> dict[bytes, tuple[float, int]]:
 def _seconds_of_moves(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> float:
     """Seconds of all moves of one side; of a task that is far too slow only a lower bound. Worked out once."""
     key = task_id, move_steps(terms, verifies)
-    if key not in role.side_seconds:
+    if key not in role.times.sides:
         least = seconds_for(role, *key, terms.clock)
         if least > terms.clock:
             return least
-        needs = needs_of(role, task_id, role.market.game.bits)
-        role.side_seconds[key] = dispute_seconds(needs, speeds_of(role, role.paces[task_id]), key[1]).all
-    return role.side_seconds[key]
+        task, times = role.task(task_id), role.times
+        needs = times.needs(task_id, task, role.market.game.bits)
+        times.sides[key] = dispute_seconds(needs, times.speeds(times.pace(task_id, task)), key[1]).all
+    return role.times.sides[key]
 
 
 def require_memory(needs: DisputeNeeds, available: int | None) -> None:

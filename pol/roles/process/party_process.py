@@ -7,11 +7,12 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 from pol.chain.account.wallet import Reverted
+from pol.chain.contract.binding import view_lines
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import asked_tasks, open_disputes
@@ -64,6 +65,8 @@ class LoggedDecision:
     """End of a wait, if the chain gives one."""
     mend: str = ""
     """The command that gives this party what it lacks."""
+    view: tuple[str, ...] = ()
+    """What was read of the chain to decide an action."""
 
 
 class PartyProcess(ABC, Generic[P]):
@@ -159,7 +162,8 @@ class PartyProcess(ABC, Generic[P]):
         taken, deeds, ended = list[LoggedDecision](), list[Action](), list[bytes]()
         read = self._clock()
         end = read + most
-        with self.role.connection.cached():
+        connection = self.role.connection
+        with connection.cached():
             for number, task_id in enumerate(task_ids):
                 began = self._clock()
                 if number and began > end:
@@ -168,16 +172,17 @@ class PartyProcess(ABC, Generic[P]):
                 self._looks += 1
                 self._looked[task_id] = self._looks
                 try:
-                    with self.role.about(task_id), within(self._reading_seconds(task_id)):
+                    with self.role.about(task_id), within(self._reading_seconds(task_id)), connection.heard() as view:
                         decision = self._decide(self.role, task_id)
                 except Exception as error:  # noqa: BLE001  # one task's trouble must not end the work on others
                     taken.append(self._trouble(Wait(task_id, "it couldn't look at the task"), error))
                     continue
                 finally:
                     if (now := self._clock()) - read > OLD_LOOK:
-                        self.role.connection.forget()
+                        connection.forget()
                         read = now
                 if isinstance(decision, Action):
+                    decision = replace(decision, view=view_lines(view))
                     if decision.mode <= self.mode:
                         deeds.append(decision)
                     else:
@@ -327,7 +332,8 @@ class PartyProcess(ABC, Generic[P]):
         until = None if isinstance(decision, Action) else decision.until
         now = self.role.connection.now()
         mend = "" if isinstance(decision, Action) else decision.mend
-        made = LoggedDecision(now, decision.task_id, verb, decision.why, result, detail, until, mend)
+        view = decision.view if isinstance(decision, Action) else ()
+        made = LoggedDecision(now, decision.task_id, verb, decision.why, result, detail, until, mend, view)
         if (
             isinstance(decision, Action)
             and decision.is_owed

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pol.chain.desks.task_registry import Terms
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Wait
-from pol.roles.party.machine import LONG, time_work
+from pol.roles.party.machine import LONG
 from pol.roles.party.role import Role
+from pol.roles.party.task_reader import TaskReader
 from pol.roles.process.obligations import MARGIN, wait_for_duty
 
 RESERVE = 2
@@ -38,21 +39,15 @@ def move_steps(terms: Terms, verifies: bool) -> int:
     return (before + (terms.rerun_count > 0)) * terms.interval
 
 
-def seconds_for(role: Role, task_id: bytes, steps: int, most: float) -> float:
+def seconds_for(reader: TaskReader, task_id: bytes, steps: int, most: float) -> float:
     """Seconds that ``steps`` take here, or only a lower bound if that already exceeds ``most``.
 
     Raises:
         ProtocolError: the task differs from its terms, or can't be executed.
     """
-    task = role.task(task_id)
-    least = steps * task.document.work / role.fastest
-    if least > most:
-        return least
-    if task_id not in role.paces:
-        executor, first = role.executors(task.program, task.constants), task.initial_state
-        # As a dispute executes it: a replay that looks at no node takes less.
-        role.paces[task_id] = time_work(lambda: executor.watch(first, 0, lambda number, output: None), role.timer)
-    return steps * role.paces[task_id]
+    task = reader.task(task_id)
+    least = steps * task.document.work / reader.times.fastest
+    return least if least > most else steps * reader.times.pace(task_id, task)
 
 
 def timing_seconds(role: Role, task_id: bytes) -> float:
@@ -105,7 +100,7 @@ def wait_for_time(role: Role, task_id: bytes, needed: Callable[[], float], until
     ``needed`` returns the seconds of the work, and may time a step; ``until`` is the last useful second of the work.
     """
     try:
-        if task_id not in role.paces:
+        if task_id not in role.times.paces:
             waits = wait_for_duty(role, task_id, timing_seconds(role, task_id), until)
             if waits is not None:
                 return waits

@@ -98,7 +98,7 @@ def _moves(role: RoundParty) -> Iterator[Decision]:
                 if gains:
                     act: Callable[[], object] = partial(desk.settle, role.wallet, number)
                     why = f"dispute {number} has ended"
-                    yield Action(role.plan_id, "settle the dispute", why, Mode.DEFEND, act)
+                    yield Action(role.plan_id, "settle a dispute", why, Mode.DEFEND, act)
                 continue
             entry = role.kept.claim(bytes(event["claim"]))
             program = load_phase(role.kept.own, role.kept.plan.phase(entry.claim.phase)).program
@@ -109,7 +109,7 @@ def _moves(role: RoundParty) -> Iterator[Decision]:
             elif not is_own and now >= deadline:
                 why = f"the other side has made no move in dispute {number}"
                 act = partial(game.timeout, role.wallet, number)
-                yield Action(role.plan_id, "claim the timeout", why, Mode.DEFEND, act)
+                yield Action(role.plan_id, "claim a timeout", why, Mode.DEFEND, act)
             else:
                 yield Wait(role.plan_id, f"the other side moves in dispute {number}", deadline)
 

@@ -112,7 +112,7 @@ class Solver(StepProver):
                 "don't stake on them"
             )
         if recheck:
-            own = measure_profile(task, self.executors, terms.profiled, terms.rerun_count, terms.margin)
+            own = measure_profile(task, self.times.executors, terms.profiled, terms.rerun_count, terms.margin)
             if own != published or (own.claim.portions, own.claim.root) != (posted.portions, posted.root):
                 raise ProtocolError("the profile was never measured: the same reruns diverge otherwise here")
 
@@ -132,8 +132,8 @@ class Solver(StepProver):
         if task_id not in self._rehearsed:
             task = self.task(task_id)
             is_exact = self.market.registry.terms(task_id).is_exact
-            step = first_step_of(task, None if is_exact else self.executor(task), self.executors)
-            self._rehearsed[task_id] = time_work(step, self.timer)
+            step = first_step_of(task, None if is_exact else self.executor(task), self.times.executors)
+            self._rehearsed[task_id] = time_work(step, self.times.timer)
         return self._rehearsed[task_id]
 
     @cached_property
@@ -172,7 +172,7 @@ class Solver(StepProver):
 
         is_exact = self.market.registry.terms(task_id).is_exact
         if is_exact:
-            train_canonically(task, record, last, self.executors, recorder.expect)
+            train_canonically(task, record, last, self.times.executors, recorder.expect)
         else:
             train(task, self.executor(task), record, last, self.device, recorder.expect)
         digest, _ = recorder.publish(environment(is_exact))
@@ -195,7 +195,7 @@ class Solver(StepProver):
         Raises:
             OperationalError: it is neither in the store nor on this party's own disk, or the store failed.
         """
-        checkpoints, began, now = self.proof(task_id).checkpoints, self.timer(), self.connection.now()
+        checkpoints, began, now = self.proof(task_id).checkpoints, self.times.timer(), self.connection.now()
         training = task_id, self.market.registry.task(task_id).began
         left = self.unpublished.setdefault(training, dict.fromkeys(range(len(checkpoints)), 0))
         for entry in [entry for entry, since in left.items() if since <= now]:
@@ -206,7 +206,7 @@ class Solver(StepProver):
             if not is_there:
                 self.store.put(self.store.get(name))
             del left[entry]
-            if not is_there or self.timer() - began > SERVING:
+            if not is_there or self.times.timer() - began > SERVING:
                 return
 
     def commit(self, task_id: bytes, digest: str) -> LearningProof:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from eth_typing import ChecksumAddress
 
+from pol.chain.desks.market import Market
 from pol.chain.desks.proven_steps import PinnedProofs
 from pol.chain.desks.task_registry import Terms
 from pol.chain.desks.terms_rules import require as require_admitted
@@ -119,24 +120,7 @@ class Submitter(Role):
             )
         if isinstance(step, Capture) and offer.margin:
             require_continuous_update(step.aten)
-        return self.quote_of(terms_of(step_work(step.program), offer))
-
-    def quote_of(self, terms: Terms) -> Quote:
-        """The cost of a task with these terms. Raises as `quote`."""
-        jackpot = self.market.jackpot
-        tax = jackpot.tax(terms.jackpot)
-        require_admitted(terms, jackpot.shares(), tax, jackpot.commit_window())
-        return Quote(
-            price=terms.maximum_price,
-            escrow=self.market.settlement.escrow_of(terms),
-            verifier_fee=terms.verifier_fee,
-            tax=tax,
-            solver_stake=terms.solver_stake,
-            verifier_stake=terms.verifier_stake,
-            bond=terms.bond,
-            jackpot=terms.jackpot,
-            fund_short=max(0, terms.jackpot - jackpot.available()),
-        )
+        return quote_of(self.market, terms_of(step_work(step.program), offer))
 
     def submit(
         self,
@@ -198,7 +182,9 @@ class Submitter(Role):
             task, _ = bounded(
                 self.store,
                 published_task.load(self.store, digest),
-                lambda each: measure_profile(each, self.executors, terms.profiled, terms.rerun_count, terms.margin),
+                lambda each: measure_profile(
+                    each, self.times.executors, terms.profiled, terms.rerun_count, terms.margin
+                ),
                 self.wallet.tell,
             )
             digest, document, program = task.digest, task.document, task.program
@@ -246,6 +232,24 @@ class Submitter(Role):
     def _models(self) -> set[tuple[bytes, int]]:
         """Tasks whose models lie in the folder, with the time when their solvers were chosen."""
         return set()
+
+
+def quote_of(market: Market, terms: Terms) -> Quote:
+    """The cost of a task with these terms. Raises as `Submitter.quote`."""
+    jackpot = market.jackpot
+    tax = jackpot.tax(terms.jackpot)
+    require_admitted(terms, jackpot.shares(), tax, jackpot.commit_window())
+    return Quote(
+        price=terms.maximum_price,
+        escrow=market.settlement.escrow_of(terms),
+        verifier_fee=terms.verifier_fee,
+        tax=tax,
+        solver_stake=terms.solver_stake,
+        verifier_stake=terms.verifier_stake,
+        bond=terms.bond,
+        jackpot=terms.jackpot,
+        fund_short=max(0, terms.jackpot - jackpot.available()),
+    )
 
 
 def _timeless(terms: Terms) -> dict[str, object]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pol.chain.desks.task_registry import MarketTask, Status
-from pol.roles.party.data_availability import demand_state
+from pol.roles.party.data_availability import demand_state, waiting_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.public_calls import concerning_call
 from pol.roles.submitter.submitter import Submitter
 from pol.training.storage.http_files import within

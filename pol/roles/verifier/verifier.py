@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import inf
 
+from pol.chain.account.wallet import Reverted
 from pol.chain.desks.seats import NO_COMMITMENT
 from pol.claims.distance import INFINITE
 from pol.claims.segment_claim import SegmentClaim
@@ -17,7 +18,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.execution.executor import Executor
 from pol.incentives.forced_errors import commitment
 from pol.incentives.sortition import DrawnDuty, TicketDraw
-from pol.roles.party.data_availability import demand_state, demanded_entries
+from pol.roles.party.data_availability import demand_state, demanded_entries, lost_states, missing_states
 from pol.roles.party.replaying_party import ReplayingParty
 from pol.roles.process.defence import require_seat
 from pol.roles.verifier.forced_error_duty import NO_REPLAY, ErringParty
@@ -30,6 +31,8 @@ from pol.verification.verdict.second_look import SecondLooker
 from pol.verification.verdict.segment_verification import load_evidence, verify_segment
 from pol.verification.verdict.verdict import Outcome, Verdict
 
+PROBES = 4
+"""Log entries that are read before a seat is claimed, while no segment is drawn yet."""
 LOOKS = 3
 """Looks in vain at the states of a task, until a verifier says that it isn't served."""
 
@@ -136,6 +139,37 @@ class Verifier(ErringParty, ReplayingParty):
     def _replayed(self) -> dict[tuple[bytes, bytes, int, bytes | None], Verdict]:
         """By task, log, segment and seed of its receipt: no replay is repeated."""
         return {}
+
+    def unavailable_state(self, task_id: bytes) -> int | None:
+        """The first log entry whose state a verdict may need and that can't be read: a verifier without it defaults.
+
+        It is one of the `missing_states`; before the draw, of PROBES entries that nobody can foresee.
+
+        Raises:
+            OperationalError: the node failed, or the task itself can't be read.
+        """
+        try:
+            drawn, missing = True, missing_states(self, task_id)
+        except Reverted:
+            drawn, missing = False, lost_states(self, task_id, self._probes(task_id))
+        # What could be read before the draw says nothing about what is drawn.
+        training = (task_id, self.market.registry.task(task_id).began, drawn)
+        if training in self._probed:
+            return None
+        lost = next(missing, None)
+        if lost is None:
+            self._probed.add(training)
+        return lost
+
+    def _probes(self, task_id: bytes) -> list[int]:
+        segments = self.task(task_id).document.segments
+        drawn = [self.secret("probe", task_id, number.to_bytes(4, "big")) for number in range(PROBES)]
+        return sorted({int.from_bytes(secret, "big") % (segments + 1) for secret in drawn})
+
+    @cached_property
+    def _probed(self) -> set[tuple[bytes, int, bool]]:
+        """Trainings whose states could be read, before the draw or after."""
+        return set()
 
     def verify(self, task_id: bytes, until: Callable[[], float] = lambda: inf) -> list[Verdict]:
         """Replay the drawn segments and post the verdict. A missing or unreadable state is demanded on chain, once.

@@ -11,13 +11,19 @@ from pol.errors import OperationalError, ProtocolError
 from pol.incentives.payouts import WORDS
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.beacon_exits import rounds_of_duty
-from pol.roles.party.data_availability import current_demands, demand_state, demanded_entries, unavailable_state
+from pol.roles.party.data_availability import (
+    current_demands,
+    demand_state,
+    demanded_entries,
+    expired_demand,
+    waiting_demands,
+)
 from pol.roles.party.decisions import Action, Decision, Mode, Wait, lacks
-from pol.roles.party.demand_decisions import expired_demand, waiting_demands
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.due_moves import due_move
 from pol.roles.party.log_decisions import objection_call
 from pol.roles.party.public_calls import concerning_call, exit_or_extension
+from pol.roles.party.role import PublicCall
 from pol.roles.process.attention import attentively
 from pol.roles.process.defence import require_seat
 from pol.roles.process.obligations import require_nothing_due
@@ -43,8 +49,9 @@ def _decide(role: Verifier, task_id: bytes) -> Decision:
         if owed is not None:
             return owed
     elif empty:
-        helped = expired_demand(role, task_id, task) or _blocking_objection(role, task_id, task)
-        claim = helped or _claim(role, task_id, task)
+        own = role.wallet.address
+        helped = expired_demand(role, task_id, task, own) or _blocking_objection(role, task_id, task)
+        claim = helped.by(role) if helped is not None else _claim(role, task_id, task)
         if claim is not None:
             return claim
     concern = "it sits" if sits else "the seat is empty" if empty else "it has demanded data" if demanded else ""
@@ -65,11 +72,11 @@ def _owed(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
         word, _ = _word(role, task_id, task)
         is_known = all(role.beacon.recorded(each) for each in rounds_of_duty(role, task_id))
         # A word that is due and can be said goes first: an expired demand would end the training without it.
-        helped = None if word and is_known else exit_or_extension(role, task_id, task)
-        helped = helped or _blocking_objection(role, task_id, task)
+        exits = None if word and is_known else exit_or_extension(role, task_id, task, role.wallet.address)
+        helped = exits or _blocking_objection(role, task_id, task)
         if helped is not None:
             # A public call, but the stake of the seated party depends on it.
-            return replace(helped, mode=Mode.DEFEND, due=task.deadline)
+            return replace(helped.by(role), mode=Mode.DEFEND, due=task.deadline)
         number = role.market.seats.seating(task_id).duty_round
         if not role.beacon.is_due(number):
             return Wait(task_id, f"its duty waits for round {number} of the beacon", role.connection.now())
@@ -123,7 +130,7 @@ def _has_said(role: Verifier, task_id: bytes) -> bool:
     return role.wallet.address in role.market.settlement.unserved_by(task_id)
 
 
-def _blocking_objection(role: Verifier, task_id: bytes, task: MarketTask) -> Action | None:
+def _blocking_objection(role: Verifier, task_id: bytes, task: MarketTask) -> PublicCall | None:
     """The call that takes an objection further, where the end of a demand or of a wait for the beacon waits for it.
 
     The contract ends neither while an objection is open, and without data or rounds there is no verdict.
@@ -132,7 +139,7 @@ def _blocking_objection(role: Verifier, task_id: bytes, task: MarketTask) -> Act
     ends = [market.seats.patient_until(task_id), market.proofs.patient_until(task_id)]
     ends += [demand.deadline for demand in current_demands(role, task_id, task)]
     # Zero: nobody waits for the beacon.
-    return objection_call(role, task_id, task) if any(0 < end < now for end in ends) else None
+    return objection_call(role, task_id, task, role.wallet.address) if any(0 < end < now for end in ends) else None
 
 
 def _fulfill(role: Verifier, task_id: bytes) -> None:
@@ -177,7 +184,7 @@ def _claim(role: Verifier, task_id: bytes, task: MarketTask) -> Decision | None:
     if waits is not None:
         return waits
     if verifies:
-        lost = unavailable_state(role, task_id)
+        lost = role.unavailable_state(task_id)
         waiting = None if lost is None else _without_states(role, task_id, task, lost, until)
         if waiting is not None:
             return waiting

@@ -9,11 +9,12 @@ from pol.chain.desks.market import Matter
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask, Status, Terms
 from pol.errors import OperationalError, ProtocolError
+from pol.roles.party.data_availability import waiting_demands
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.demand_decisions import waiting_demands
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.due_moves import due_move
 from pol.roles.party.public_calls import concerning_call, public_call
+from pol.roles.party.role import PublicCall
 from pol.roles.process.attention import attentively
 from pol.roles.process.defence import require_defensible
 from pol.roles.process.work_time import move_steps, profile_steps, verdict_steps
@@ -41,8 +42,8 @@ def _decide(role: Whistleblower, task_id: bytes) -> Decision:
         considered = objection if isinstance(objection, Action) or considered is None else considered
     if isinstance(considered, Action):
         return considered
-    done = public_call(role, task_id)
-    if isinstance(done, Action):
+    done: Decision | PublicCall = public_call(role, task_id, role.wallet.address)
+    if isinstance(done, PublicCall):
         done = concerning_call(role, task_id, _concern(role, task_id, task))
     return done if isinstance(done, Action) or considered is None else considered
 

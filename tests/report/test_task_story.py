@@ -9,8 +9,8 @@ from pol.chain.desks.objections import ObjectionCount
 from pol.chain.desks.task_registry import MarketTask, Status, TaskOutcome, Terms
 from pol.report.elements.html_elements import Markup
 from pol.report.market_page import task_page
-from pol.report.task_sentences import ENDS, NEXT, STAGES, following, on_turn, stages_of, standing
 from pol.roles.monitor.market_view import TaskView
+from pol.roles.monitor.task_story import ENDS, STAGES, following, on_turn, stages_of, standing
 
 pytestmark = pytest.mark.rules
 ETHER = 10**18
@@ -29,6 +29,9 @@ def task(status: Status, outcome: TaskOutcome = TaskOutcome.NONE, **changed: Any
         "terms": terms,
         "waits": "the solver trains",
         "until": NOW + 7200,
+        "call": "",
+        "final": False,
+        "unserved": (),
         "happenings": (),
         "thresholds": (0, 0, 0),
         "verdicts": (),
@@ -42,7 +45,7 @@ def task(status: Status, outcome: TaskOutcome = TaskOutcome.NONE, **changed: Any
 
 
 def test_every_state_has_sentences_and_a_stage() -> None:
-    assert {*NEXT} == {*OPEN}
+    assert [status for status, stage in STAGES.items() if stage.then] == OPEN
     assert {*ENDS} == {*TaskOutcome}
     assert [*STAGES] == [*OPEN, Status.CLOSED]
 
@@ -51,10 +54,10 @@ def test_every_state_has_sentences_and_a_stage() -> None:
 def test_an_open_task(status: Status) -> None:
     found = task(status)
     assert standing(found, NOW) == "The solver trains until 2023-11-15 00:13:20 UTC, 2 h from now."
-    assert following(found) == f"Next: {NEXT[status]}"
+    assert following(found) == f"Next: {STAGES[status].then}"
     page = task_page(found, NOW, lambda kind, key: key)
     assert page.count('class="now"') == 1
-    assert f'class="now">{STAGES[status]}<' in page
+    assert f'class="now">{STAGES[status].name}<' in page
     assert found.task.status is status
 
 
