@@ -32,7 +32,7 @@ def doctor(folder: Path, *program: str) -> dict[str, Any]:
     return found
 
 
-# Each imports its packages many times: those of Hugging Face run in the slow suite.
+# Each imports its packages many times: here is the one with the fewest, and tests/cli/test_doctor_ranks.py has our own.
 @pytest.mark.parametrize(
     "program",
     [
@@ -41,7 +41,7 @@ def doctor(folder: Path, *program: str) -> dict[str, Any]:
         pytest.param(["transformers_ranks.py", "ddp"], marks=pytest.mark.slow),
         pytest.param(["transformers_ranks.py", "fsdp2"], marks=pytest.mark.slow),
         pytest.param(["transformers_ranks.py", "unseeded"], marks=pytest.mark.slow),
-        ["lightning_ranks.py"],
+        pytest.param(["lightning_ranks.py"], marks=pytest.mark.slow),
         ["titan_ranks.py"],
     ],
     ids="-".join,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 from typing import Generic, TypeVar
 
 from pol.chain.account.wallet import Reverted
@@ -69,6 +70,23 @@ class LoggedDecision:
     """What was read of the chain to decide an action."""
 
 
+@dataclass
+class TaskWork:
+    """What a process remembers of its work on one task; times are of its clock."""
+
+    looked: int = 0
+    """The number of the last look at it."""
+    due: float | None = None
+    """When an action is known to be due."""
+    failed: bool = False
+    """Whether its last action has failed."""
+    failures: int = 0
+    """In a row."""
+    rests_until: float = -inf
+    rested_at: int = 0
+    """Its progress when it was put off."""
+
+
 class PartyProcess(ABC, Generic[P]):
     """Runs one party; a subclass says which tasks there are, and what is at stake in them.
 
@@ -95,16 +113,8 @@ class PartyProcess(ABC, Generic[P]):
         role.mode = mode
         self._decide, self._note, self._clock = decide, note, clock
         self._done: set[bytes] = set()
-        self._troubles: dict[bytes, int] = {}
-        """Failures in a row by task."""
-        self._rests: dict[bytes, tuple[float, int]] = {}
-        """By put-off task: when it is tried again, by the clock, and its progress so far."""
-        self._due: dict[bytes, float] = {}
-        """By task: when an action is known to be due, by the clock."""
-        self._looks, self._looked = 0, dict[bytes, int]()
-        """How many there were, and by task the number of the last one at it."""
-        self._failed: dict[bytes, bool] = {}
-        """Tasks whose last action has failed."""
+        self._work = defaultdict[bytes, TaskWork](TaskWork)
+        self._looks = 0
         self._seconds: dict[str, float] = {}
         """By verb: how long the last such action took."""
         self.is_behind = False
@@ -133,10 +143,9 @@ class PartyProcess(ABC, Generic[P]):
 
     def _turn(self) -> list[LoggedDecision]:
         listed = list(self.tasks())
+        for task_id in set(self._work) - set(listed):
+            del self._work[task_id]
         resting, urgent = self._resting(), self._urgent()
-        for known in (self._due, self._troubles, self._rests, self._looked, self._failed):
-            for task_id in set(known) - set(listed):
-                known.pop(task_id)
         self.is_behind = False
         taken, end = list[LoggedDecision](), self._clock() + 2 * self.poll
         while True:
@@ -149,13 +158,16 @@ class PartyProcess(ABC, Generic[P]):
             if self._clock() >= end or all(made.result is not DecisionResult.DONE for made in found):
                 break
         others = [task_id for task_id in listed if task_id not in urgent | resting]
-        found, deeds = self._look(sorted(others, key=lambda each: self._looked.get(each, 0)), self.poll or float("inf"))
+        found, deeds = self._look(sorted(others, key=lambda each: self._work[each].looked), self.poll or float("inf"))
         return taken + found + self._act(deeds, self.poll or float("inf"))
 
     def _urgent(self) -> set[bytes]:
         """Tasks with an open dispute of this party, or with a deadline that has come, unless the last action failed."""
         now = self._clock()
-        return self._disputed() | {each for each, due in self._due.items() if due <= now and each not in self._failed}
+        due = {
+            each for each, work in self._work.items() if work.due is not None and work.due <= now and not work.failed
+        }
+        return self._disputed() | due
 
     def _look(self, task_ids: Iterable[bytes], most: float = float("inf")) -> tuple[list[LoggedDecision], list[Action]]:
         """Look at tasks for about ``most`` seconds: their waits and failures, and the actions that are due."""
@@ -170,7 +182,8 @@ class PartyProcess(ABC, Generic[P]):
                     self.is_behind = True
                     break
                 self._looks += 1
-                self._looked[task_id] = self._looks
+                work = self._work[task_id]
+                work.looked = self._looks
                 try:
                     with self.role.about(task_id), within(self._reading_seconds(task_id)), connection.heard() as view:
                         decision = self._decide(self.role, task_id)
@@ -189,7 +202,7 @@ class PartyProcess(ABC, Generic[P]):
                         why = f"the process runs in mode {self.mode.name.lower()}"
                         taken.append(self._taken(decision, DecisionResult.WITHHELD, why))
                     continue
-                self._troubles.pop(task_id, None)
+                work.failures = 0
                 taken.append(self._taken(decision, DecisionResult.WAITED))
                 if decision.final:
                     ended.append(task_id)
@@ -208,24 +221,21 @@ class PartyProcess(ABC, Generic[P]):
     def _acted(self, deeds: list[Action], most: float) -> list[LoggedDecision]:
         taken, end = list[LoggedDecision](), self._clock() + most
         deeds = in_order(deeds, self.role.connection.now(), lambda deed: self._seconds.get(deed.verb, 0))
-        for number, deed in enumerate(sorted(deeds, key=lambda deed: deed.task_id in self._failed)):
+        for number, deed in enumerate(sorted(deeds, key=lambda deed: self._work[deed.task_id].failed)):
             if number and not deed.is_owed and self._clock() > end:
                 self.is_behind = True
-                self._looked.pop(deed.task_id)
+                self._work[deed.task_id].looked = 0
                 continue
             began = self._clock()
             taken.append(self._do(deed))
             self._seconds[deed.verb] = self._clock() - began
-            if taken[-1].result in {DecisionResult.FAILED, DecisionResult.BROKEN}:
-                self._failed[deed.task_id] = True
-            else:
-                self._failed.pop(deed.task_id, None)
+            self._work[deed.task_id].failed = taken[-1].result in {DecisionResult.FAILED, DecisionResult.BROKEN}
         return taken
 
     def left(self) -> list[float]:
         """Seconds until an action is due, for each task where that is known; negative if overdue."""
         now = self._clock()
-        return [due - now for due in self._due.values()]
+        return [work.due - now for work in self._work.values() if work.due is not None]
 
     def tasks(self) -> Iterable[bytes]:
         """Ids of the tasks that may still concern this party, oldest first."""
@@ -268,7 +278,7 @@ class PartyProcess(ABC, Generic[P]):
             return self._trouble(deed, error)
         finally:
             self.role.rest()
-        self._troubles.pop(deed.task_id, None)
+        self._work[deed.task_id].failures = 0
         return self._taken(deed, DecisionResult.DONE, unkept)
 
     def _end(self, task_ids: list[bytes]) -> None:
@@ -295,10 +305,10 @@ class PartyProcess(ABC, Generic[P]):
 
     def _resting(self) -> set[bytes]:
         """Tasks that are put off for now, unless they have progressed since."""
-        if not self._rests:
-            return set()
-        came, now = self._progress(), self._clock()
-        return {task_id for task_id, (until, at) in self._rests.items() if until > now and at == came[task_id]}
+        now = self._clock()
+        put_off = [(task_id, work.rested_at) for task_id, work in self._work.items() if work.rests_until > now]
+        came = self._progress() if put_off else Counter[bytes]()
+        return {task_id for task_id, rested_at in put_off if rested_at == came[task_id]}
 
     def _put_off(self, task_id: bytes, longest: float) -> None:
         """Put a task off, twice as long each time, but never past a known deadline.
@@ -311,10 +321,11 @@ class PartyProcess(ABC, Generic[P]):
             came = self._progress()[task_id]
         except PolError:
             return
-        times, now = self._troubles.get(task_id, 0) + 1, self._clock()
-        known = max(self.poll, self._due.get(task_id, now + longest) - now)
-        rest = min(self.poll * 2.0 ** min(times, 30), longest, known)
-        self._troubles[task_id], self._rests[task_id] = times, (now + rest, came)
+        work, now = self._work[task_id], self._clock()
+        work.failures += 1
+        known = longest if work.due is None else max(self.poll, work.due - now)
+        rest = min(self.poll * 2.0 ** min(work.failures, 30), longest, known)
+        work.rests_until, work.rested_at = now + rest, came
 
     def _refused(self, deed: Action, error: Reverted) -> LoggedDecision:
         """The meaning of a refusal: parties race for public calls, and all but one come second."""
@@ -334,16 +345,17 @@ class PartyProcess(ABC, Generic[P]):
         mend = "" if isinstance(decision, Action) else decision.mend
         view = decision.view if isinstance(decision, Action) else ()
         made = LoggedDecision(now, decision.task_id, verb, decision.why, result, detail, until, mend, view)
+        work = self._work[decision.task_id]
         if (
             isinstance(decision, Action)
             and decision.is_owed
             and result not in {DecisionResult.DONE, DecisionResult.WITHHELD}
         ):
-            self._due[decision.task_id] = self._clock()
+            work.due = self._clock()
         elif until is not None and until > now:
-            self._due[decision.task_id] = self._clock() + until + 1 - now
+            work.due = self._clock() + until + 1 - now
         elif result not in {DecisionResult.FAILED, DecisionResult.BROKEN}:
-            self._due.pop(decision.task_id, None)
+            work.due = None
         self._note(made)
         return made
 
