@@ -123,7 +123,7 @@ def test_trouble_is_put_off_for_a_bounded_time(proven: bytes, town: Town, error:
     tried = list[float]()
     for _ in range(14):
         tried += days.pass_by(1)
-        days.now, _came = days.process._rests[proven]
+        days.now = days.process._work[proven].rests_until
     waits = [after - before for before, after in itertools.pairwise(tried)]
     assert waits[:3] == [2 * POLL, 4 * POLL, 8 * POLL]
     assert max(waits) == longest

@@ -312,7 +312,7 @@ def test_a_worker_defends_its_claim(trained: Trained) -> None:
         trained.turns(trained.party("ann"))
         other.advance()
     assert game.winner(number) is Side.ASSERTER
-    assert trained.until_idle(trained.party("ann")) == ["settle the dispute"]
+    assert trained.until_idle(trained.party("ann")) == ["settle a dispute"]
     assert trained.contracts.bonds.bond(toy.plan_id, toy.wallets["ann"].address).open == 0
     toy.check_books()
 
