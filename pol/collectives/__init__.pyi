@@ -1,10 +1,10 @@
-from .gradient_hooks import CollectiveQueue as CollectiveQueue
+from .collective_queue import CollectiveQueue as CollectiveQueue
 from .gradient_hooks import IntegerGradients as IntegerGradients
 from .gradient_hooks import OrderedGradients as OrderedGradients
 from .gradient_hooks import integer_hook as integer_hook
 from .gradient_hooks import ordered_hook as ordered_hook
-from .gradient_hooks import integer_all_reduce as integer_all_reduce
+from .integer_reduction import integer_all_reduce as integer_all_reduce
 from .ordered_reduction import ordered_all_reduce as ordered_all_reduce
 from .ordered_reduction import ordered_reduce_scatter as ordered_reduce_scatter
 from .reproducible_model import make_reproducible as make_reproducible
-from .reproducible_model import OrderedReduceScatter as OrderedReduceScatter
+from .sharded_gradients import OrderedReduceScatter as OrderedReduceScatter

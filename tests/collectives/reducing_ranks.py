@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pol.collectives import CollectiveQueue, integer_all_reduce, ordered_all_reduce, ordered_reduce_scatter
-from pol.collectives.gradient_hooks import Transport
+from pol.collectives.integer_reduction import Transport
 from pol.collectives.rank_order import ORDERS
 
 SIZES = (0, 1, 2, 3, 7, 64, 4097)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from pol.execution.device.byte_contraction_source import byte_kernels
 
 from lab.kernels import self_test_digests
 from pol.arithmetic.primitives import Op
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.device import host, nvrtc
-from pol.execution.device.byte_contraction_source import byte_kernels
 from pol.execution.device.contraction_source import contraction_of
 from pol.execution.device.device import Device
 from pol.execution.device.host import HostDevice
