@@ -244,11 +244,7 @@ def submit(
 
 
 def wei_of(price: Decimal | float | str) -> int:
-    """An amount of coins in wei.
-
-    Raises:
-        ProtocolError: it is no amount.
-    """
+    """An amount of coins in wei. Raises ProtocolError: it is no amount."""
     try:
         wei = Decimal(str(price)) * ETHER
         if wei == int(wei) and wei > 0:

@@ -161,11 +161,7 @@ class EmbeddedServer:
             self._mined = self._height()
 
     async def serve(self, port: int) -> None:
-        """Serve until SIGTERM or SIGINT.
-
-        Raises:
-            OperationalError: the port is taken, or the disk failed.
-        """
+        """Serve until SIGTERM or SIGINT. Raises OperationalError: the port is taken, or the disk failed."""
         application = web.Application(client_max_size=MOST_BYTES)
         application.router.add_post("/", self.answer)
         runner = web.AppRunner(application, access_log=None)

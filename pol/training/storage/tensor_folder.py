@@ -44,11 +44,7 @@ class SafetensorsFile:
         self._bytes: Bytes = np.frombuffer(self._map, np.uint8)
 
     def array(self, name: str) -> Array:
-        """A tensor, without a copy.
-
-        Raises:
-            ProtocolError: a boolean that is neither 0 nor 1.
-        """
+        """A tensor, without a copy. Raises ProtocolError: a boolean that is neither 0 nor 1."""
         begin, end = self._offsets[name]
         try:
             return Array(self.types[name], self._bytes[self._begin + begin : self._begin + end])
