@@ -9,58 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks_from_tensors
 from torch.fx import traceback as fx_traceback
-from torch.overrides import TorchFunctionMode
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.optimizers import OptimizerState
 from pol.graph.capture.optimizers.optimizer_step import OptimizerStep
 from pol.graph.capture.replacements.torch_functions import ReplacedFunctions
-from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE, LineRecorder, current_line
+from pol.graph.capture.tracing.provenance import PHASE, ROLE, SOURCE, LineRecorder
 from pol.graph.capture.tracing.random_operations import CounterRandomness
+from pol.graph.capture.tracing.tensor_assignments import DataAssignments
 from pol.graph.capture.training import Phase, Training
-
-_DATA = torch.Tensor.data
-
-
-class DataAssignments(TorchFunctionMode):
-    """While active, follows assignments to the attribute ``data`` of tensors."""
-
-    def __init__(self, place: Callable[[], str]) -> None:
-        super().__init__()
-        self._place = place
-        self._owned: set[int] = set()
-
-    def own(self, tensors: Iterable[Tensor]) -> None:
-        """Set the tensors of the training: no other tensor may share memory with them."""
-        self._owned = {_memory(tensor) for tensor in tensors}
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Run the function; an assignment becomes a copy."""
-        if getattr(func, "__name__", "") == "__set__" and getattr(func, "__self__", None) is _DATA:
-            return self._assign(args[0], args[1])
-        return func(*args, **(kwargs or {}))
-
-    def _assign(self, tensor: Tensor, value: Tensor) -> None:
-        if (tensor.shape, tensor.dtype) != (value.shape, value.dtype):
-            before, after = (f"{t.dtype} of shape {tuple(t.shape)}".removeprefix("torch.") for t in (tensor, value))
-            raise self._refused(f"the assignment to .data makes {after} of {before}: the state keeps its types")
-        if _memory(value) in self._owned - {_memory(tensor)}:
-            raise self._refused(
-                "the assignment to .data shares the memory of another tensor of the model: write "
-                "tensor.data = value.clone(), or tensor.copy_(value)"
-            )
-        with torch.no_grad():
-            tensor.copy_(value)
-
-    def _refused(self, what: str) -> UnsupportedError:
-        return UnsupportedError(f"{current_line() or self._place()} -- {what}")
-
-
-def _memory(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
-
 
 _REPLACED = "the model replaces one of its parameters during the step; only the optimizer may"
 _LOSSES = {torch.float32, torch.bfloat16}
