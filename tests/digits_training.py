@@ -7,7 +7,7 @@ from functools import cache
 from lab.benchmarks.figure import torch_threads
 from pol.arithmetic.primitives import Words
 from pol.demo import digits
-from pol.demo.cheating_training import SkippingExecutor
+from pol.demo.cheating_parties import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import capture

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from pol.demo.cheating_training import SkippingExecutor
+from pol.demo.cheating_parties import SkippingExecutor
 from pol.execution.cpu import CpuExecutor
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.graph.capture import Capture, capture

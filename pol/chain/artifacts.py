@@ -10,11 +10,7 @@ from pol.errors import OperationalError
 
 @cache
 def artifact(contract: str) -> dict[str, Any]:
-    """ABI and creation bytecode of a contract.
-
-    Raises:
-        OperationalError: the artifact is missing.
-    """
+    """ABI and creation bytecode of a contract. Raises OperationalError: the artifact is missing."""
     path = files("pol.chain") / "artifacts" / f"{contract}.json"
     try:
         document: dict[str, Any] = json.loads(path.read_text())

@@ -79,11 +79,7 @@ class ContractAbi:
         return function.name, function.inputs.named(data[4:])
 
     def event(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Any]]:
-        """The name of an event and its arguments.
-
-        Raises:
-            OperationalError: the contract has no such event.
-        """
+        """The name of an event and its arguments. Raises OperationalError: the contract has no such event."""
         found = self._topics.get(topics[0]) if topics else None
         if found is not None:
             try:

@@ -49,11 +49,7 @@ def leaf_distances(dtype: DType, x: Words, y: Words, scale: int = 0) -> list[int
 
 
 def tensor_distance(dtype: DType, x: Words, y: Words, scale: int = 0) -> int:
-    """The distance of two tensors of one type.
-
-    Raises:
-        ProtocolError: the shapes differ.
-    """
+    """The distance of two tensors of one type. Raises ProtocolError: the shapes differ."""
     _require_equal_shapes(x, y)
     x, y = x.reshape(-1), y.reshape(-1)
     blocks = range(0, x.size, BLOCK)
@@ -113,11 +109,7 @@ def require_distances(program: StepProgram, state: Sequence[Words], names: Seque
 
 
 def require_words(expected: TensorType, words: Words, what: str) -> None:
-    """Check that ``words`` is an array of 32-bit words of the expected shape.
-
-    Raises:
-        EvidenceError: it isn't.
-    """
+    """Check that ``words`` is an array of 32-bit words of the expected shape. Raises EvidenceError: it isn't."""
     if words.dtype != np.uint32 or words.shape != tuple(expected.shape):
         shape = tuple(expected.shape)
         fault = Fault.WRONG_SHAPE if words.dtype == np.uint32 else Fault.WRONG_DTYPE

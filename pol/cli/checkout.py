@@ -13,11 +13,7 @@ import pol
 
 
 def laboratory(module: str) -> ModuleType:
-    """A module of ``tests/lab``.
-
-    Raises:
-        click.UsageError: this isn't a checkout.
-    """
+    """A module of ``tests/lab``. Raises click.UsageError: this isn't a checkout."""
     tests = Path(pol.__file__).parents[1] / "tests"
     if not (tests / "lab" / "__init__.py").is_file():
         raise click.UsageError("this needs a checkout of the repository: clone it and run .ci/setup there")

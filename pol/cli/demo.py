@@ -94,11 +94,7 @@ def demo(
 
 
 def save_picture(console: Console, path: Path) -> None:
-    """Write what was told as an SVG.
-
-    Raises:
-        OperationalError: it can't be written.
-    """
+    """Write what was told as an SVG. Raises OperationalError: it can't be written."""
     # rich refers to fonts on a web server; the picture must not load anything.
     text = re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="pol demo"), flags=re.DOTALL)
     write_file(path, text.encode())

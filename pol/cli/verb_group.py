@@ -28,11 +28,7 @@ class VerbGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that arguments begin with.
-
-        Raises:
-            click.UsageError: there is no such verb.
-        """
+        """The verb that arguments begin with. Raises click.UsageError: there is no such verb."""
         verb, verbs = args[0], self.list_commands(ctx)
         if verb not in verbs and not verb.startswith("-"):
             near = get_close_matches(verb, verbs, n=1)

@@ -100,11 +100,7 @@ class LogEdge:
         return LogEdge(self.size + 1, (*subtrees, node))
 
     def root(self) -> bytes:
-        """The root of the log.
-
-        Raises:
-            ProtocolError: the log is empty.
-        """
+        """The root of the log. Raises ProtocolError: the log is empty."""
         if not self.subtrees:
             raise ProtocolError("the log has 0 entries: there is no tree over 0")
         return functools.reduce(lambda right, left: _inner(left, right), reversed(self.subtrees))

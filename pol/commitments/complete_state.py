@@ -132,11 +132,7 @@ class ChunkProof:
 
 
 def encode_name(name: str) -> bytes:
-    """The bytes of an entry's name.
-
-    Raises:
-        ProtocolError: empty, too long, not printable, or not UTF-8.
-    """
+    """The bytes of an entry's name. Raises ProtocolError: empty, too long, not printable, or not UTF-8."""
     try:
         data = name.encode()
     except UnicodeEncodeError as error:
@@ -174,11 +170,7 @@ def compute_entries(arrays: Mapping[str, Array], documents: Mapping[str, bytes],
 
 
 def complete_root(entries: Sequence[StateEntry]) -> bytes:
-    """The root over entries.
-
-    Raises:
-        ProtocolError: no entries, too many, or names that repeat or aren't in order.
-    """
+    """The root over entries. Raises ProtocolError: no entries, too many, or names that repeat or aren't in order."""
     require_order(entries)
     return root_over_entries(len(entries), merkle.tree([entry.hash for entry in entries]))
 

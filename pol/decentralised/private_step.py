@@ -7,6 +7,7 @@ who don't know that seed, and only if nobody has chosen it: the owner draws it, 
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ from torch import Tensor
 from pol.arithmetic.primitives import Words
 from pol.decentralised.parts import small_gpt
 from pol.decentralised.parts.mean_of_weights import mean_step
-from pol.decentralised.privacy_bound import batch_limit, epsilon
 from pol.decentralised.processes.local_processes import Author
 from pol.decentralised.processes.round_worker import RoundWorker
 from pol.decentralised.training_options import TrainingOptions
+from pol.errors import ProtocolError
 from pol.execution.executor import ExecutorFactory
 from pol.graph.capture import to_words
 from pol.graph.capture.functions import capture_function
@@ -34,6 +35,50 @@ from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.worker_key import WorkerKey
 from pol.training.storage.sealing import SealedStore
 from pol.training.storage.store import Store
+
+ORDERS = (*range(2, 65), 80, 96, 128, 192, 256, 512)
+"""Integer orders among which the bound takes the best."""
+
+
+def epsilon(rate: float, noise: float, steps: int, delta: float) -> float:
+    """The epsilon of ``steps`` sampled Gaussian steps at a ``delta``: each example is in a batch with chance ``rate``.
+
+    ``noise`` is the standard deviation over the clipping norm. An upper bound, for Gaussians of real numbers.
+
+    Raises:
+        ProtocolError: a rate outside 0 .. 1, noise that isn't positive, or a delta outside 0 .. 1.
+    """
+    if not 0 < rate <= 1 or noise <= 0 or not 0 < delta < 1 or steps < 0:
+        raise ProtocolError("the bound needs a rate up to 1, noise above 0, a delta between 0 and 1, steps from 0 on")
+    found: list[float] = [steps * renyi(rate, noise, order) + math.log(1 / delta) / (order - 1) for order in ORDERS]
+    return min(found)
+
+
+def renyi(rate: float, noise: float, order: int) -> float:
+    """The Renyi divergence of one step at an integer order of 2 or more."""
+    if rate == 1:
+        return order / (2 * noise * noise)
+    terms = [
+        math.log(math.comb(order, k))
+        + k * math.log(rate)
+        + (order - k) * math.log1p(-rate)
+        + (k * k - k) / (2 * noise * noise)
+        for k in range(order + 1)
+    ]
+    greatest = max(terms)
+    return (greatest + math.log(math.fsum(math.exp(term - greatest) for term in terms))) / (order - 1)
+
+
+def batch_limit(rows: int, rate: float, tail: float = 1e-9) -> int:
+    """The least size that a batch of examples drawn at a rate exceeds with a chance below ``tail``."""
+    chance, below = (1 - rate) ** rows, 0.0
+    for size in range(rows + 1):
+        below += chance
+        if 1 - below < tail:
+            return size
+        chance *= (rows - size) / (size + 1) * rate / (1 - rate)
+    return rows
+
 
 PRIVATE, MERGE = "private", "merge"
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from random import Random
+
+from torch import Tensor
 
 from pol.arithmetic.primitives import Words
 from pol.chain.deployments.deployment import Deployment
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
 from pol.chain.node.connection import Connection
-from pol.demo.cheating_training import SkippingExecutor
 from pol.demo.lying_players import JumpingTrace, Lie, LyingExecutor, LyingTrace, draw_lie
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuExecutor
@@ -28,6 +30,25 @@ from pol.training.task.task_document import LoadedTask
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import StepExecutor, environment
 from pol.verification.replay.canonical_replay import replay_end
+
+
+class SkippingExecutor:
+    """Claims to train every step and skips some, whose state stays unchanged.
+
+    The last honest loss is reported in their place.
+    """
+
+    def __init__(self, executor: StepExecutor, skipped: Collection[int]):
+        self._executor = executor
+        self._skipped = frozenset(skipped)
+        self._observed: Mapping[str, Tensor] = {}
+
+    def run(self, state: list[Tensor], constants: list[Tensor], step: int) -> tuple[list[Tensor], Mapping[str, Tensor]]:
+        """Train the step, or pretend to."""
+        if step in self._skipped:
+            return state, self._observed
+        state, self._observed = self._executor.run(state, constants, step)
+        return state, self._observed
 
 
 class CheatingParty(Role):

@@ -65,11 +65,7 @@ class DisputeRecord:
 
     @classmethod
     def from_dict(cls, document: Any) -> DisputeRecord:
-        """Read `to_dict` back.
-
-        Raises:
-            ProtocolError: it is something else.
-        """
+        """Read `to_dict` back. Raises ProtocolError: it is something else."""
         try:
             claim: DisputedClaim = _read_kind(document["claim"], "claim", CLAIM_TYPES)
             moves = tuple(_read_kind(move, "move", MOVE_TYPES) for move in document["moves"])

@@ -21,11 +21,7 @@ class ProgramHeader:
 
     @classmethod
     def decode(cls, data: bytes, program: bytes) -> "ProgramHeader":
-        """Read a header that must hash to ``program``.
-
-        Raises:
-            ProtocolError: it is not that program's header.
-        """
+        """Read a header that must hash to ``program``. Raises ProtocolError: it is not that program's header."""
         if len(data) != HEADER_SIZE or header_hash(data) != program:
             raise ProtocolError("the header isn't that of the task's program; build it from the task's program.bin")
         if data[:4] != VERSION:

@@ -41,10 +41,6 @@ def commitment(round_id: bytes, bid: Bid, salt: bytes) -> bytes:
 
 
 def require_size(name: str, value: bytes, size: int) -> None:
-    """Check the length of a value in bytes.
-
-    Raises:
-        ProtocolError: it has another length.
-    """
+    """Check the length of a value in bytes. Raises ProtocolError: it has another length."""
     if len(value) != size:
         raise ProtocolError(f"{name} has {len(value)} bytes instead of {size}")

@@ -31,11 +31,7 @@ def check_rate(rate: int) -> None:
 
 
 def rate_of(probability: Fraction) -> int:
-    """The rate of a probability, rounded down.
-
-    Raises:
-        ProtocolError: it is out of bounds.
-    """
+    """The rate of a probability, rounded down. Raises ProtocolError: it is out of bounds."""
     rate = int(probability * ONE)
     check_rate(rate)
     return rate
@@ -60,11 +56,7 @@ class Assignment:
         return self._draw("forced") < rate << 224
 
     def index(self, draws: int) -> int:
-        """Index of the wrong claim among those of the ``draws`` segments.
-
-        Raises:
-            ProtocolError: there are no draws.
-        """
+        """Index of the wrong claim among those of the ``draws`` segments. Raises ProtocolError: there are no draws."""
         if draws < 1:
             raise ProtocolError("a verdict has at least one claim")
         return self._draw("index") % draws

@@ -14,11 +14,7 @@ from pol.incentives.forced_errors import ONE, check_rate
 
 @dataclass(frozen=True)
 class JackpotRules:
-    """The jackpot's rules, fixed by a deployment.
-
-    Raises:
-        ProtocolError: the numbers are out of bounds.
-    """
+    """The jackpot's rules, fixed by a deployment. Raises ProtocolError: the numbers are out of bounds."""
 
     watchers: int
     """Average number of tickets that watch a seating."""

@@ -49,11 +49,7 @@ MAX_OBJECTION_DOUBLINGS = 112
 
 @dataclass(frozen=True)
 class Deal:
-    """The amounts of one task.
-
-    Raises:
-        ProtocolError: amounts that the market does not admit.
-    """
+    """The amounts of one task. Raises ProtocolError: amounts that the market does not admit."""
 
     maximum: int
     """Highest price of the solver, see `maximum_price`."""

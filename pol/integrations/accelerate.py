@@ -81,11 +81,7 @@ class _AcceleratorState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore them.
-
-        Raises:
-            ProtocolError: another number of prepared loaders.
-        """
+        """Restore them. Raises ProtocolError: another number of prepared loaders."""
         loaders = self._accelerator._dataloaders
         if len(loaders) != len(state["seeds"]):
             raise ProtocolError(f"{len(state['seeds'])} loaders had been prepared, now there are {len(loaders)}")

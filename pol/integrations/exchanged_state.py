@@ -44,11 +44,7 @@ class ExchangedState:
     documents: Mapping[str, bytes]
 
     def entries(self) -> list[StateEntry]:
-        """The entries of the whole state.
-
-        Raises:
-            ProtocolError: the processes' rows leave a gap or overlap.
-        """
+        """The entries of the whole state. Raises ProtocolError: the processes' rows leave a gap or overlap."""
         found = [entry for other in self.shared for entry in other.wholes]
         found += [StateEntry(name, None, document_root(data)) for name, data in self.documents.items()]
         for name, (type_, _, _) in self.shared[0].parts.items():
@@ -112,11 +108,7 @@ def describe(
 
 
 def join(shared: Sequence[ProcessPart], documents: Mapping[str, bytes]) -> ExchangedState:
-    """The whole state. ``documents`` are this process's.
-
-    Raises:
-        ProtocolError: the processes spread other arrays.
-    """
+    """The whole state. ``documents`` are this process's. Raises ProtocolError: the processes spread other arrays."""
     for rank, other in enumerate(shared):
         if odd := shared[0].parts.keys() ^ other.parts.keys():
             raise ProtocolError(

@@ -1,5 +1,7 @@
 from .party.decisions import Mode as Mode
+from .party.evidence import Evidence as Evidence
 from .party.role import Role as Role
+from .party.task_reader import TaskReader as TaskReader
 from .process.party_process import PartyProcess as PartyProcess
 from .process.party_process import Process as Process
 from .rounds.round_decisions import next_of_rounds as next_of_rounds

@@ -7,7 +7,7 @@ from .claim_author import ClaimAuthor as ClaimAuthor
 from .plan.plan_builder import From as From
 from .plan.plan_builder import PlanBuilder as PlanBuilder
 from .quotes.claim_quote import ClaimQuote as ClaimQuote
+from .quotes.claim_quote import TrustedMachines as TrustedMachines
 from .quotes.claim_quote import quoted_claims as quoted_claims
 from .quotes.claim_quote import quoted_data as quoted_data
-from .quotes.snp_report import TrustedMachines as TrustedMachines
 from .worker_key import WorkerKey as WorkerKey

@@ -30,11 +30,7 @@ def anybody(worker: str) -> bool:
 
 
 def require_seats(seats: int) -> None:
-    """Check that a roster with so many members can be shown on a chain.
-
-    Raises:
-        ProtocolError: it can't.
-    """
+    """Check that a roster with so many members can be shown on a chain. Raises ProtocolError: it can't."""
     if seats > MAX_SEATS:
         raise ProtocolError(f"{seats} seats: members couldn't show their roster on a chain; give {MAX_SEATS} at most")
 

@@ -105,11 +105,7 @@ class ClaimAuthor:
         return self.sign(place, sources, end)
 
     def start(self, place: ClaimPlace) -> tuple[list[BoundSlot], list[Words]]:
-        """The sources of a claim and the state that they give.
-
-        Raises:
-            ProtocolError: a source isn't known.
-        """
+        """The sources of a claim and the state that they give. Raises ProtocolError: a source isn't known."""
         required = required_sources(self.plan, self.rosters[place.round], self.rosters.get(place.round - 1), place)
         bound = [self._bound(rule) for rule in required]
         return [source for source, _ in bound], [words for _, words in bound]

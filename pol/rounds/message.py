@@ -20,11 +20,7 @@ from pol.training.task import task_tensors
 
 
 def slots_of(names: ProgramNames, wanted: Sequence[str]) -> list[int]:
-    """The numbers of slots by name.
-
-    Raises:
-        ProtocolError: there is no such slot.
-    """
+    """The numbers of slots by name. Raises ProtocolError: there is no such slot."""
     if missing := [name for name in wanted if name not in names.slots]:
         raise ProtocolError(f"the program has no slot {missing[0]}: it has {', '.join(names.slots)}")
     return [names.slots.index(name) for name in wanted]

@@ -88,11 +88,7 @@ class Roster:
         return Roster(self.plan, self.round, tuple(members), begun=self.document)
 
     def place(self, worker: str) -> int:
-        """The place of a worker.
-
-        Raises:
-            ProtocolError: it isn't a member.
-        """
+        """The place of a worker. Raises ProtocolError: it isn't a member."""
         for place, member in enumerate(self.members):
             if member.worker == worker:
                 return place
@@ -121,11 +117,7 @@ class Roster:
 
     @classmethod
     def decode(cls, data: bytes) -> Roster:
-        """The roster in a document.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a roster.
-        """
+        """The roster in a document. Raises ProtocolError: not the canonical bytes of a roster."""
         names = ["plan", "round", "members", "partners", "routes", "beacon", "provisional", "arrivals"]
         given = canonical_json.Fields.of_document(data, "the roster", KIND, VERSION, names)
         routes = [canonical_json.Fields({"route": route}, "a route", ["route"]) for route in given.items("routes")]

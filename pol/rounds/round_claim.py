@@ -42,11 +42,7 @@ def encode_sources(sources: Sequence[BoundSlot]) -> bytes:
 
 
 def decode_sources(data: bytes) -> list[BoundSlot]:
-    """The sources in an object.
-
-    Raises:
-        ProtocolError: it isn't a whole number of sources, at least one.
-    """
+    """The sources in an object. Raises ProtocolError: it isn't a whole number of sources, at least one."""
     if not data or len(data) % SOURCE_SIZE:
         raise ProtocolError(f"{len(data)} bytes aren't sources of a claim: each has {SOURCE_SIZE}")
     pieces = (data[at : at + SOURCE_SIZE] for at in range(0, len(data), SOURCE_SIZE))
@@ -80,11 +76,7 @@ def encode_end(slots: Sequence[EndSlot]) -> bytes:
 
 
 def decode_end(data: bytes, end: bytes) -> list[EndSlot]:
-    """The slots in an object, whose roots lead to the state root ``end``.
-
-    Raises:
-        ProtocolError: they don't.
-    """
+    """The slots in an object, whose roots lead to the state root ``end``. Raises ProtocolError: they don't."""
     pieces = [data[at : at + END_SIZE] for at in range(0, len(data), END_SIZE)]
     if not pieces or len(data) % END_SIZE or any(piece[32] > 1 for piece in pieces):
         raise ProtocolError(f"{len(data)} bytes aren't the slots of an end: each has {END_SIZE}")

@@ -18,11 +18,7 @@ _KEYS = KeyAPI()
 
 
 class WorkerKey:
-    """A secret key of 32 bytes, and the name of its worker.
-
-    Raises:
-        ProtocolError: the bytes are no key.
-    """
+    """A secret key of 32 bytes, and the name of its worker. Raises ProtocolError: the bytes are no key."""
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != 32 or not 0 < int.from_bytes(secret, "big") < _ORDER:
@@ -58,11 +54,7 @@ def signer_of(digest: bytes, signature: bytes) -> str:
 
 
 def require_signed(digest: bytes, signature: bytes, worker: str, what: str) -> None:
-    """Check that a worker has signed a digest.
-
-    Raises:
-        ProtocolError: somebody else has, or nobody.
-    """
+    """Check that a worker has signed a digest. Raises ProtocolError: somebody else has, or nobody."""
     found = signer_of(digest, signature)
     if found != worker:
         raise ProtocolError(f"{what} is signed by {found}, not by {worker}: leave it out")
@@ -77,11 +69,7 @@ def is_signed_by(digest: bytes, signature: bytes, worker: str) -> bool:
 
 
 def require_name(text: str, what: str) -> str:
-    """The text, if it is a worker's name.
-
-    Raises:
-        ProtocolError: it isn't.
-    """
+    """The text, if it is a worker's name. Raises ProtocolError: it isn't."""
     if not _NAME.fullmatch(text):
         raise ProtocolError(f"{what} is {text!r}: a worker's name is an address in lower case, 0x and 40 digits")
     return text

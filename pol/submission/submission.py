@@ -22,14 +22,106 @@ from pol.roles.party.policy import PUBLIC_CHAIN, TEST_NETWORK, Policy
 from pol.roles.party.task_reader import TaskReader
 from pol.roles.submitter.submitter import Offer, Submitter
 from pol.submission.market_place import MarketPlace
-from pol.submission.offer_choice import interval_of, offer_of
 from pol.submission.task_function import captured_step
 from pol.submission.task_progress import PATIENCE, Step, progress
-from pol.submission.trained_weights import trained_weights
 from pol.training.storage.store import Store
 
 if TYPE_CHECKING:
     from torch import Tensor
+import math
+from dataclasses import replace
+
+from torch import Tensor
+
+from pol.chain.desks.task_registry import TaskOutcome
+from pol.chain.node.networks import NETWORKS, outage_of
+from pol.graph.step_program import Component
+from pol.training.task.learning_proof import load_checkpoint
+from pol.training.task.task_training import to_tensor
+
+
+def trained_weights(
+    reader: TaskReader, task_id: bytes, names: Mapping[str, str] | None = None, unsettled: bool = False
+) -> dict[str, Tensor]:
+    """Parameters and buffers after the last step, by the names that the model gave them.
+
+    The task is the one of the terms on chain, the proof the one that the solver has committed to, and the state has the
+    root of the last entry of its log. ``names`` maps names of the state_dict to slots; without it every parameter and
+    buffer has its own name. ``unsettled`` also takes what isn't accepted yet.
+
+    Raises:
+        ProtocolError: the training wasn't accepted, or the store holds something else than what was committed to.
+        OperationalError: the task isn't settled yet, or the node or the store failed.
+    """
+    task = reader.market.registry.task(task_id)
+    if not unsettled:
+        _require_accepted(task.outcome)
+    loaded, proof = reader.task(task_id), reader.proof(task_id)
+    state = load_checkpoint(reader.store, loaded, proof.checkpoints[-1])
+    known = {
+        entry.name: to_tensor(entry.type, words)
+        for entry, words in zip(loaded.aten.slots, state, strict=True)
+        if entry.component in {Component.PARAMETER, Component.BUFFER}
+    }
+    if names is None:
+        return known
+    if missing := [slot for slot in names.values() if slot not in known]:
+        raise ProtocolError(f"the task has no weights named {missing[0]}: it is of another model")
+    return {name: known[slot] for name, slot in names.items()}
+
+
+def _require_accepted(outcome: TaskOutcome) -> None:
+    if outcome is TaskOutcome.NONE:
+        raise OperationalError("the task isn't settled yet: wait by `pol submit`'s output or `pol explain TASK`")
+    if outcome is not TaskOutcome.ACCEPTED:
+        raise ProtocolError(
+            f"the task was {outcome.name.lower()}, so there are no weights that anybody stands for: submit it again"
+        )
+
+
+SEGMENTS = 12
+"""Segments that a task has at least, if its steps can be divided so."""
+LOCAL = frozenset(NETWORKS[name].chain_id for name in ("anvil", "ganache", "embedded"))
+"""Chains of this machine, whose clock may run ahead of ours."""
+AHEAD = 12
+"""Seconds of a local chain in one of ours, at most (`pol up`)."""
+SHORT_WINDOWS = {"bid_window": 72, "seat_window": 84, "disclosure_window": 240, "watch_window": 132}
+CHALLENGE, CLOCK = 204, 1200
+"""Seconds of a local chain for a task whose segments take no time."""
+REPLAYS = 6
+"""Replays of all that is drawn that have to fit into a window for them: each party makes two, beside others."""
+BEYOND = 2**112
+
+
+def interval_of(steps: int) -> int:
+    """Steps of a segment: the most that give `SEGMENTS` segments or more; all segments are equally long."""
+    return max((each for each in range(1, steps + 1) if steps % each == 0 and steps // each >= SEGMENTS), default=1)
+
+
+def offer_of(
+    steps: int, work: int, price: int, chain_id: int, segment_seconds: float, interval: int, draws: int = Offer.draws
+) -> Offer:
+    """The offer of at most ``price`` wei for steps of ``work`` units each.
+
+    On a chain of this machine windows are short, as many times longer as a replay takes of it: ``segment_seconds`` of
+    our clock for a segment. Elsewhere they are the usual ones.
+
+    Raises:
+        ProtocolError: the price is less than a wei for a work unit.
+    """
+    rate = price // (work * steps)
+    if rate < 1 or price >= BEYOND:
+        raise ProtocolError(
+            f"a price of {price} wei for {work * steps} work units isn't possible: {work * steps} wei are the least, "
+            f"{BEYOND - 1} the most"
+        )
+    offer = Offer(steps, interval, draws=min(draws, steps // interval), wei_per_work_unit=rate)
+    if chain_id not in LOCAL:
+        return offer.surviving(outage_of(chain_id))
+    drawn = math.ceil(AHEAD * REPLAYS * segment_seconds * offer.draws)
+    windows = {**SHORT_WINDOWS, "watch_window": SHORT_WINDOWS["watch_window"] + drawn}
+    return replace(offer, **windows, challenge_window=CHALLENGE + drawn, clock=CLOCK + drawn)
+
 
 ETHER = 10**18
 
@@ -152,11 +244,7 @@ def submit(
 
 
 def wei_of(price: Decimal | float | str) -> int:
-    """An amount of coins in wei.
-
-    Raises:
-        ProtocolError: it is no amount.
-    """
+    """An amount of coins in wei. Raises ProtocolError: it is no amount."""
     try:
         wei = Decimal(str(price)) * ETHER
         if wei == int(wei) and wei > 0:

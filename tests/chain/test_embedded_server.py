@@ -17,7 +17,7 @@ import pytest
 from web3.types import RPCEndpoint
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.embedded.chain_journal import ChainJournal
+from pol.chain.embedded.embedded_server import ChainJournal
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 

@@ -33,7 +33,7 @@ from pol.local_market.market_folder import MarketFolder
 from pol.local_market.market_processes import MarketProcesses
 from pol.roles.submitter.submitter import Offer
 from pol.submission import MarketPlace, Submission, submit
-from pol.submission.offer_choice import interval_of, offer_of
+from pol.submission.submission import interval_of, offer_of
 from pol.submission.task_function import captured_step, shuffled_order
 
 ANVIL_CHAIN, ETHER = 31337, 10**18

@@ -18,10 +18,9 @@ from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Words
 from pol.demo.lying_players import LyingTrace, draw_lie
 from pol.dispute.dispute_needs import KEPT_BYTES, read_with
-from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.execution_evidence import KnownElement, SegmentTrace
 from pol.dispute.play.honest_players import ReplayPlayer
 from pol.dispute.play.kept_traces import KeptTraces
-from pol.dispute.play.known_element import KnownElement
 from pol.dispute.play.segment_states import SegmentStates
 from pol.dispute.position import Level, Side
 from pol.errors import ProtocolError

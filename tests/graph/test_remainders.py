@@ -15,7 +15,7 @@ import torch
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.registers import Float, program_of
 from pol.arithmetic.scalar_program import ScalarProgram
-from pol.graph.lowering.remainders import exact_rest, floor_quotient, floor_rest, rounds_for
+from pol.graph.lowering.rules.elements.integers import exact_rest, floor_quotient, floor_rest, rounds_for
 
 Floats = npt.NDArray[np.float32]
 SPECIAL = np.array([0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x7F7FFFFF, 0x00800000, 0x3F800000], np.uint32)

@@ -20,7 +20,7 @@ from operation_samples import graph_of
 from pol.errors import UnsupportedError
 from pol.execution.self_check.node_check import NodeCheck, fold_lengths
 from pol.graph.capture import Capture, Loop, capture
-from pol.graph.capture.tracing.tensor_assignments import DataAssignments
+from pol.graph.capture.tracing.training_step import DataAssignments
 from pol.graph.lowering import RULES, lower
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.values import Value, flip

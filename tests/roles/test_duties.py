@@ -13,7 +13,7 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.errors import ProtocolError
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 from pol.roles.party.role import Role
-from pol.roles.whistleblower.paid_reports import report_leak
+from pol.roles.whistleblower.profile_challenger import report_leak
 
 MARKET_RULES, JOINED = OFTEN, (*WATCHED, (Verifier, "late"))
 SECOND = 2

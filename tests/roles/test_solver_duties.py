@@ -22,8 +22,7 @@ from pol.roles.party.policy import HOUR
 from pol.roles.party.role import Role
 from pol.roles.process import attention
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
-from pol.roles.solver.log_duties import fulfill
-from pol.roles.solver.solver_decisions import contest_bond, next_of_solver
+from pol.roles.solver.solver_decisions import contest_bond, fulfill, next_of_solver
 from pol.roles.submitter.submitter import GWEI, Offer, Submitter
 from pol.roles.whistleblower.objector import FalseSegment
 

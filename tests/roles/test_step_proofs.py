@@ -29,7 +29,7 @@ from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 from pol.roles.process.party_process import DecisionResult, Process
 from pol.roles.solver import proof_decisions, step_prover
-from pol.roles.solver.log_duties import fulfill
+from pol.roles.solver.solver_decisions import fulfill
 from pol.roles.solver.step_prover import proofs_name
 from pol.training.task.task_document import LoadedTask
 from pol.zk.circuits import load_circuit

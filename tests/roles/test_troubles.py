@@ -17,8 +17,7 @@ from pol.chain.node.connection import Connection
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.decisions import Decision, Mode, Wait
 from pol.roles.party.policy import PUBLIC_CHAIN
-from pol.roles.process.final_tasks import final_tasks
-from pol.roles.process.obligations import at_stake
+from pol.roles.process.obligations import at_stake, final_tasks
 from pol.roles.process.party_process import LONGEST_REST, LONGEST_WAIT, DecisionResult, LoggedDecision, Process
 from pol.roles.process.process_loop import LONGEST_BACKOFF, ProcessLoop
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower

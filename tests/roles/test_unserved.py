@@ -19,9 +19,8 @@ from pol.roles.party.decisions import Decision, Wait
 from pol.roles.party.policy import MINUTE
 from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.party_process import Process
-from pol.roles.solver.log_duties import fulfill
 from pol.roles.solver.solver import Solver
-from pol.roles.solver.solver_decisions import next_of_solver
+from pol.roles.solver.solver_decisions import fulfill, next_of_solver
 from pol.roles.verifier.verifier import LOOKS, Verifier
 from pol.roles.verifier.verifier_decisions import PARTS, next_of_verifier
 from pol.roles.whistleblower.objector import FalseSegment

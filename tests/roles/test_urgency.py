@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from pol.roles.party.decisions import Action, Mode
-from pol.roles.process.urgency import in_order
+from pol.roles.process.schedule import in_order
 
 pytestmark = pytest.mark.rules
 

@@ -17,8 +17,16 @@ from pol.errors import ProtocolError
 from pol.rounds.log.log_entries import ClaimEntry, QuoteEntry, decode_entry, encode_entry
 from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.plan.rounds_plan import RoundsPlan
-from pol.rounds.quotes.claim_quote import ClaimQuote, quoted_claims, quoted_data, require_quote
-from pol.rounds.quotes.snp_report import SIGNED, SIZE, TrustedMachines, require_report
+from pol.rounds.quotes.claim_quote import (
+    SIGNED,
+    SIZE,
+    ClaimQuote,
+    TrustedMachines,
+    quoted_claims,
+    quoted_data,
+    require_quote,
+    require_report,
+)
 from pol.rounds.roster import Member, Roster
 from pol.rounds.round_claim import RoundClaim
 from pol.rounds.worker_key import WorkerKey

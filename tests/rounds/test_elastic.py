@@ -22,7 +22,7 @@ from pol.decentralised.elastic.member_processes import ElasticMember, ElasticRou
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.decentralised.parts.small_gpt import Shape
 from pol.decentralised.processes.local_processes import local_key
-from pol.demo.cheating_workers import Mortal, Sandbagger
+from pol.demo.worker_processes import Mortal, Sandbagger
 from pol.rounds.auditing.claim_replay import load_start
 from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots

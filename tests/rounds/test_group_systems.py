@@ -28,7 +28,7 @@ from pol.decentralised.lofi import LoFi, lofi_plan, lofi_round
 from pol.decentralised.noloco import NoLoCo, noloco_plan, noloco_round, with_drawn_partners
 from pol.decentralised.parts.small_gpt import Shape
 from pol.decentralised.processes.local_processes import local_key
-from pol.demo.cheating_workers import Sandbagger
+from pol.demo.worker_processes import Sandbagger
 from pol.rounds.auditing.claim_replay import load_end
 from pol.rounds.auditing.round_audit import Lie, findings_by_roots
 from pol.rounds.plan.source_rules import ClaimPlace

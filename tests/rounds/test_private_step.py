@@ -8,8 +8,16 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from logged_trainings import Convict, by_replay, executions, told
 
 from lab.rounds.replica_cheats import NO_NOISE, OTHER_CLIP, REPLAYED, CarelessOwner
-from pol.decentralised.privacy_bound import batch_limit, epsilon
-from pol.decentralised.private_step import MERGE, PRIVATE, PrivateTraining, data_owner, private_plan, private_round
+from pol.decentralised.private_step import (
+    MERGE,
+    PRIVATE,
+    PrivateTraining,
+    batch_limit,
+    data_owner,
+    epsilon,
+    private_plan,
+    private_round,
+)
 from pol.decentralised.processes.local_processes import local_key, run_workers
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.auditing.claim_replay import load_constants

@@ -18,9 +18,9 @@ from pol.execution.device.host import HostDevice
 from pol.execution.device.roots import DeviceRoots
 from pol.execution.device.tensor_words import buffer_of
 from pol.execution.stock_torch.torch_executor import NativeExecutor
+from pol.training.recorder.recorded_training import hashed_on
 from pol.training.recorder.recorder_options import Checkpoints
 from pol.training.state import tensors
-from pol.training.state.device_arrays import hashed_on
 from pol.training.task.task_recorder import TaskRecorder
 from pol.training.task.task_training import train
 

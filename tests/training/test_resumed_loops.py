@@ -21,7 +21,7 @@ from lab.benchmarks import doctored_loops, resumed_loops
 from lab.benchmarks.resumed_loops import Kill, MadeLate, PlacedStream, Points, Training, loader
 from pol import Recorder, Values
 from pol.errors import ProtocolError, UnsupportedError
-from pol.training.recorder.background_job import Background
+from pol.training.recorder.recorded_training import Background
 from pol.training.state.environment import Environment
 
 FEW = [[Kill(3)], [Kill(6, "end"), Kill(7), Kill(9)]]  # `pol bench resume` has all places of a kill

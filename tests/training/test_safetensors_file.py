@@ -21,9 +21,9 @@ from pol.errors import EvidenceError, OperationalError, PolError, ProtocolError
 from pol.graph.tensor_type import DType, TensorType
 from pol.roles.party.kept_store import KeptStore
 from pol.training.storage.party_database import PartyDatabase
-from pol.training.storage.safetensors_file import SafetensorsFile
 from pol.training.storage.safetensors_format import parse_header
 from pol.training.storage.store import Store
+from pol.training.storage.tensor_folder import SafetensorsFile
 from pol.training.task.task_tensors import decode, encode, load, pieces
 
 pytestmark = pytest.mark.rules

@@ -15,8 +15,7 @@ from pol.errors import ProtocolError
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source
 from pol.graph.step_program import Component, Slot, StepProgram
 from pol.graph.tensor_type import DType, TensorType
-from pol.verification.examination.outliers import oddness
-from pol.verification.examination.screening import SUSPICIOUS, ranked, screen, suspicions
+from pol.verification.examination.screening import SUSPICIOUS, oddness, ranked, screen, suspicions
 
 PROGRAM = toy_program.build()
 SEGMENTS = 20

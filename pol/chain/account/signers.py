@@ -54,11 +54,7 @@ class Signer(Protocol):
 
 
 class LocalSigner:
-    """A 32-byte private key in this process's memory.
-
-    Raises:
-        ProtocolError: the bytes aren't a private key.
-    """
+    """A 32-byte private key in this process's memory. Raises ProtocolError: the bytes aren't a private key."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) != _KEY_BYTES or not 0 < int.from_bytes(key, "big") < _CURVE_ORDER:

@@ -37,11 +37,7 @@ class Beacon(Binding):
         return self.connection.block_number() > number
 
     def seed(self, number: int) -> bytes:
-        """The seed of a round, 32 bytes.
-
-        Raises:
-            Reverted: the round is not recorded.
-        """
+        """The seed of a round, 32 bytes. Raises Reverted: the round is not recorded."""
         return bytes(self.read("seed", number))
 
     def record(self, wallet: Wallet, number: int) -> TxReceipt:

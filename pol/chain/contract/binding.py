@@ -85,11 +85,7 @@ class Binding:
         return found
 
     def transact(self, wallet: Wallet, name: str, *arguments: Any, value: int = 0) -> TxReceipt:
-        """Send a call with ``value`` wei and wait until it is in a block.
-
-        Raises:
-            Reverted: the contract refuses it.
-        """
+        """Send a call with ``value`` wei and wait until it is in a block. Raises Reverted: the contract refuses it."""
         return wallet.send(self.function(name, *arguments), value)
 
     def events(self, name: str, **arguments: Any) -> list[dict[str, Any]]:

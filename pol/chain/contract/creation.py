@@ -38,11 +38,7 @@ _FORWARDER_DOMAIN = tuple(
 
 
 def address_of(code: bytes, salt: bytes) -> ChecksumAddress:
-    """The address at which the factory creates a contract.
-
-    Raises:
-        ProtocolError: the salt doesn't have 32 bytes.
-    """
+    """The address at which the factory creates a contract. Raises ProtocolError: the salt doesn't have 32 bytes."""
     if len(salt) != SALT_BYTES:
         raise ProtocolError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     packed = b"\xff" + bytes(HexBytes(FACTORY)) + salt + keccak256(code)
@@ -50,11 +46,7 @@ def address_of(code: bytes, salt: bytes) -> ChecksumAddress:
 
 
 def require_factory(connection: Connection) -> None:
-    """Require that the chain has the factory.
-
-    Raises:
-        OperationalError: it doesn't.
-    """
+    """Require that the chain has the factory. Raises OperationalError: it doesn't."""
     code = code_at(connection, FACTORY)
     if not code:
         raise OperationalError(

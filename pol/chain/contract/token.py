@@ -46,11 +46,7 @@ class Token:
         return self._read("allowance", owner, spender)
 
     def approve(self, wallet: Wallet, spender: ChecksumAddress, amount: int) -> TxReceipt:
-        """Set the allowance of ``spender``.
-
-        Raises:
-            Reverted: the token refuses.
-        """
+        """Set the allowance of ``spender``. Raises Reverted: the token refuses."""
         return wallet.send(ABI.call(self.address, "approve", spender, amount))
 
     def _read(self, name: str, *arguments: Any) -> int:

@@ -102,19 +102,11 @@ class DisputeGame(Binding):
         return int(self.read("longest", clock))
 
     def started(self, dispute: int) -> dict[str, Any]:
-        """The event `Started` of a dispute.
-
-        Raises:
-            OperationalError: the node has no record of it.
-        """
+        """The event `Started` of a dispute. Raises OperationalError: the node has no record of it."""
         return self.last_event(f"dispute {dispute}", "Started", number=dispute)
 
     def params(self, dispute: int) -> StartParams:
-        """Parties and claim of a dispute.
-
-        Raises:
-            OperationalError: the node has no record of it.
-        """
+        """Parties and claim of a dispute. Raises OperationalError: the node has no record of it."""
         return decoded(StartParams, self.started(dispute)["params"])
 
     def winner(self, dispute: int) -> Side:
@@ -167,11 +159,7 @@ class DisputeGame(Binding):
         return self._send_unless_made(wallet, dispute, position, move, encode(dispute, position, move), _name(move))
 
     def require_accepted(self, sender: ChecksumAddress, dispute: int, position: Position, move: Move) -> None:
-        """Simulate a move.
-
-        Raises:
-            Reverted: the contract would refuse it.
-        """
+        """Simulate a move. Raises Reverted: the contract would refuse it."""
         call: TxParams = {"from": sender, "to": self.address, "data": HexBytes(encode(dispute, position, move))}
         with operational(f"try {_name(move)}"), reverting(_name(move)):
             self.connection.web3.eth.call(call)

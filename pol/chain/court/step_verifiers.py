@@ -15,11 +15,7 @@ class StepVerifier(Binding, contract="Groth16Verifier"):
     """A verifier of one circuit's proofs; both kinds have the same ABI."""
 
     def holds(self, context: bytes, hashes: Sequence[bytes], proof: bytes) -> bool:
-        """Whether a proof holds.
-
-        Raises:
-            Reverted: it doesn't, and the verifier reverts.
-        """
+        """Whether a proof holds. Raises Reverted: it doesn't, and the verifier reverts."""
         return bool(self.read("verify", context, list(hashes), proof))
 
 

@@ -54,11 +54,7 @@ class Deployment:
 
     @classmethod
     def from_json(cls, text: str) -> Deployment:
-        """Read the document of `to_json`.
-
-        Raises:
-            ProtocolError: the text is something else.
-        """
+        """Read the document of `to_json`. Raises ProtocolError: the text is something else."""
         document = canonical_json.parse(text.encode(), "the document of a deployment")
         try:
             return cls(
@@ -81,11 +77,7 @@ class Deployment:
             ) from error
 
     def market(self, connection: Connection) -> Market:
-        """The market's contracts.
-
-        Raises:
-            OperationalError: the connection leads to another chain.
-        """
+        """The market's contracts. Raises OperationalError: the connection leads to another chain."""
         require_chain(connection, self.chain_id)
         return Market.at(connection, self.desks, self.block)
 

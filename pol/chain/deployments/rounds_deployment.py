@@ -31,11 +31,7 @@ class RoundsDeployment:
 
     @classmethod
     def from_json(cls, text: str) -> RoundsDeployment:
-        """Read the document of `to_json`.
-
-        Raises:
-            ProtocolError: the text is something else.
-        """
+        """Read the document of `to_json`. Raises ProtocolError: the text is something else."""
         document = canonical_json.parse(text.encode(), "the document of a deployment")
         try:
             desks = {
@@ -49,10 +45,6 @@ class RoundsDeployment:
             ) from error
 
     def contracts(self, connection: Connection) -> RoundContracts:
-        """The contracts.
-
-        Raises:
-            OperationalError: the connection leads to another chain.
-        """
+        """The contracts. Raises OperationalError: the connection leads to another chain."""
         require_chain(connection, self.chain_id)
         return RoundContracts.at(connection, self.desks, self.block)

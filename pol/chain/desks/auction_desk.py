@@ -55,11 +55,7 @@ class Auction(Binding):
     def reveal(
         self, wallet: Wallet, round_id: bytes, bidder: ChecksumAddress, price: int, promised: int, salt: bytes
     ) -> TxReceipt:
-        """Reveal a bid.
-
-        Raises:
-            Reverted: it isn't the committed bid, or the rules exclude it.
-        """
+        """Reveal a bid. Raises Reverted: it isn't the committed bid, or the rules exclude it."""
         return self.transact(wallet, "reveal", round_id, bidder, price, promised, salt)
 
     def forfeit(self, wallet: Wallet, round_id: bytes, bidder: ChecksumAddress) -> TxReceipt:

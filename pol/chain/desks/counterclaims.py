@@ -116,21 +116,13 @@ class Counterclaims(DisputeDesk):
         return [number for number in numbers if number not in concluded]
 
     def said(self, number: int) -> SaidClaim:
-        """A counterclaim as it was posted.
-
-        Raises:
-            OperationalError: the node has no record of it.
-        """
+        """A counterclaim as it was posted. Raises OperationalError: the node has no record of it."""
         event = self.last_event(f"counterclaim {number}", "Counterclaimed", number=number)
         claim, reruns = decoded(SegmentClaim, event["claim"]), decoded(tuple[Rerun, ...], event["look"])
         return SaidClaim(number, claim, SecondLook(claim.segment, reruns) if reruns else None)
 
     def charge(self, dispute: int) -> ClaimCharge:
-        """The disputed part of a counterclaim.
-
-        Raises:
-            OperationalError: the node has no record of it.
-        """
+        """The disputed part of a counterclaim. Raises OperationalError: the node has no record of it."""
         event = self.last_event(f"dispute {dispute} about a counterclaim", "Contested", dispute=dispute)
         return ClaimCharge(0, ClaimChargeKind(event["kind"]), int(event["component"]), int(event["rerun"]))
 

@@ -81,11 +81,7 @@ class Objections(DisputeDesk):
         return DeskDispute(task_id, objector, began, Ending(ending), bond)
 
     def segment(self, number: int) -> int:
-        """The segment that a dispute is about.
-
-        Raises:
-            OperationalError: the node has no record of it.
-        """
+        """The segment that a dispute is about. Raises OperationalError: the node has no record of it."""
         return int(self.last_event(f"objection {number}", "Objected", number=number)["segment"])
 
     def objected(self, task_id: bytes) -> ObjectionCount:

@@ -82,11 +82,7 @@ class Profiles(DisputeDesk):
         return self.read_as(ProfileStanding, "profile", task_id, about=task_id)
 
     def posted(self, task_id: bytes) -> PostedProfile:
-        """The present profile of a task with the content of its event.
-
-        Raises:
-            OperationalError: there is none.
-        """
+        """The present profile of a task with the content of its event. Raises OperationalError: there is none."""
         standing = self.standing(task_id)
         events = self.events("ProfilePosted", taskId=task_id, profile=standing.number)
         if not standing.is_posted or not events:
@@ -156,11 +152,7 @@ class Profiles(DisputeDesk):
         return self.transact(wallet, "convict", task_id, _tuples(portions), astuple(rerun), int(component))
 
     def charge(self, number: int) -> ProfileCharge:
-        """The disputed part of a profile.
-
-        Raises:
-            OperationalError: the node has no record of it.
-        """
+        """The disputed part of a profile. Raises OperationalError: the node has no record of it."""
         event = self.last_event(f"dispute {number} about a profile", "ProfileChallenged", dispute=number)
         component = int(event["component"])
         return ProfileCharge(

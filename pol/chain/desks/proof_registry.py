@@ -55,17 +55,9 @@ class ProofRegistry(BeaconRounds):
         return bool(self.read("isDrawn", task_id))
 
     def receipt_seed(self, task_id: bytes, segment: int) -> bytes:
-        """What draws the nodes of a segment's receipt.
-
-        Raises:
-            Reverted: the round has no seed yet.
-        """
+        """What draws the nodes of a segment's receipt. Raises Reverted: the round has no seed yet."""
         return bytes(self.read("receiptSeed", task_id, segment))
 
     def drawn_segments(self, task_id: bytes) -> list[int]:
-        """The drawn segments in the order of the draw.
-
-        Raises:
-            Reverted: the round has no seed yet.
-        """
+        """The drawn segments in the order of the draw. Raises Reverted: the round has no seed yet."""
         return list(self.read("drawnSegments", task_id))

@@ -17,11 +17,7 @@ class Settlement(Binding):
     """The desk that closes tasks and pays."""
 
     def escrow_of(self, terms: Terms) -> int:
-        """The escrow that a task with these terms locks.
-
-        Raises:
-            Reverted: the price is above the bound of all tasks.
-        """
+        """The escrow that a task with these terms locks. Raises Reverted: the price is above the bound of all tasks."""
         return int(self.read("escrowOf", astuple(terms)))
 
     def settle(self, wallet: Wallet, task_id: bytes) -> TxReceipt:

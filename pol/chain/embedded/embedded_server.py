@@ -10,9 +10,11 @@ import argparse
 import asyncio
 import json
 import signal
+import sqlite3
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,69 @@ from aiohttp import web
 from web3.middleware.base import MiddlewareOnion
 from web3.types import RPCEndpoint
 
-from pol.chain.embedded.chain_journal import ChainJournal
 from pol.chain.embedded.embedded_chain import embedded_web3
 from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
+
+
+class ChainJournal(MutableMapping[bytes, bytes]):
+    """The store in a file. What changes between two calls of `commit` is there whole or not at all.
+
+    Raises:
+        OperationalError: the file can't be read or written. So do `commit` and `close`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changes: dict[bytes, bytes | None] = {}
+        with self._operational("open"):
+            self._database = sqlite3.connect(path, isolation_level=None)
+            for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
+                self._database.execute(f"PRAGMA {pragma}").fetchall()
+            self._database.execute("CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+            self._entries: dict[bytes, bytes] = dict(self._database.execute("SELECT key, value FROM entries"))
+
+    def __getitem__(self, key: bytes) -> bytes:
+        return self._entries[key]
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        self._entries[key] = self._changes[key] = value
+
+    def __delitem__(self, key: bytes) -> None:
+        del self._entries[key]
+        self._changes[key] = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def commit(self) -> None:
+        """Write the changes since the last call."""
+        if not self._changes:
+            return
+        gone = [(key,) for key, value in self._changes.items() if value is None]
+        kept = [(key, value) for key, value in self._changes.items() if value is not None]
+        with self._operational("write"), self._database:
+            self._database.execute("BEGIN")
+            self._database.executemany("DELETE FROM entries WHERE key = ?", gone)
+            self._database.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", kept)
+        self._changes.clear()
+
+    def close(self) -> None:
+        """Commit, and let go of the file."""
+        self.commit()
+        with self._operational("write"):
+            self._database.close()
+
+    @contextmanager
+    def _operational(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OperationalError(f"can't {action} the chain's journal {self._path}: {error}") from error
+
 
 LOOPBACK = "127.0.0.1"
 HOSTS = frozenset({LOOPBACK, "localhost"})
@@ -100,11 +161,7 @@ class EmbeddedServer:
             self._mined = self._height()
 
     async def serve(self, port: int) -> None:
-        """Serve until SIGTERM or SIGINT.
-
-        Raises:
-            OperationalError: the port is taken, or the disk failed.
-        """
+        """Serve until SIGTERM or SIGINT. Raises OperationalError: the port is taken, or the disk failed."""
         application = web.Application(client_max_size=MOST_BYTES)
         application.router.add_post("/", self.answer)
         runner = web.AppRunner(application, access_log=None)

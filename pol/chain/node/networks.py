@@ -58,11 +58,7 @@ def is_test_net(chain_id: int) -> bool:
 
 
 def network_of(name: str) -> KnownNetwork:
-    """The network of a name.
-
-    Raises:
-        ProtocolError: the name is unknown.
-    """
+    """The network of a name. Raises ProtocolError: the name is unknown."""
     if name not in NETWORKS:
         raise ProtocolError(
             f"there is no network {name!r} here: choose one of {', '.join(NETWORKS)}, or leave it out and name a node"

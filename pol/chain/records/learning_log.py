@@ -183,11 +183,7 @@ class LearningLog(LeafDemands[RecordDemand]):
         return self.transact(wallet, "answer", astuple(demand), chunk)
 
     def close(self, wallet: Wallet, identity: bytes) -> TxReceipt:
-        """Take the stake back after the exit delay.
-
-        Raises:
-            Reverted: the stake is still locked.
-        """
+        """Take the stake back after the exit delay. Raises Reverted: the stake is still locked."""
         return self.transact(wallet, "close", identity)
 
     def credit(self, account: ChecksumAddress) -> int:

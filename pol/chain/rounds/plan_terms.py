@@ -111,11 +111,7 @@ class PlanCommitment:
 
     @classmethod
     def of(cls, plan: RoundsPlan) -> PlanCommitment:
-        """Commit to a plan.
-
-        Raises:
-            ProtocolError: no court decides about a phase.
-        """
+        """Commit to a plan. Raises ProtocolError: no court decides about a phase."""
         for phase in plan.phases:
             if plan.rounds * phase.parts * phase.steps > 1 << 32:
                 raise ProtocolError(

@@ -73,11 +73,7 @@ class RoundShares(TimedDemands):
     def demand_counted(
         self, wallet: Wallet, plan_id: bytes, number: int, worker: ChecksumAddress, index: int
     ) -> RoundDemand:
-        """Demand to see a claim that a line counts.
-
-        Raises:
-            Reverted: there is none, or it is too late.
-        """
+        """Demand to see a claim that a line counts. Raises Reverted: there is none, or it is too late."""
         most = 2 * self.roster_bond(plan_id)
         return self._demanded(self.transact(wallet, "demandCounted", plan_id, number, worker, index, most))
 

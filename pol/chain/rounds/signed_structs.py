@@ -108,11 +108,7 @@ def roster_fact(document: bytes, signature: bytes, worker: str, last: bool = Fal
 
 
 def member_proof(roster: Roster, signature: bytes, worker: str) -> Struct:
-    """``SignedRoster`` that has a worker.
-
-    Raises:
-        ProtocolError: the worker isn't in the roster.
-    """
+    """``SignedRoster`` that has a worker. Raises ProtocolError: the worker isn't in the roster."""
     (*_, seat), proof = roster_fact(roster.encode(), signature, worker)
     if not seat:
         raise ProtocolError(f"{worker} is no member of the roster: show one that has it")

@@ -55,11 +55,7 @@ def pinned(method: str, params: Sequence[Any], head: Callable[[], str]) -> list[
 
 
 def quantity(value: Any) -> int:
-    """A JSON-RPC quantity: hexadecimal with 0x.
-
-    Raises:
-        ValueError: not a quantity.
-    """
+    """A JSON-RPC quantity: hexadecimal with 0x. Raises ValueError: not a quantity."""
     if not isinstance(value, str) or not value.startswith("0x"):
         raise ValueError("not a quantity")
     return int(value, 16)

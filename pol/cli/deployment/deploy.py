@@ -296,11 +296,7 @@ def _show(plan: DeploymentSteps, missing: Missing, price: int, balance: int) -> 
 
 
 def _report(found: list[Assertion], as_json: bool, document: Path, **more: Any) -> None:
-    """Say what holds.
-
-    Raises:
-        ProtocolError: something doesn't.
-    """
+    """Say what holds. Raises ProtocolError: something doesn't."""
     wrong = [assertion for assertion in found if not assertion.holds]
     if wrong:
         lines = [f"{a.what}: expected {a.expected}, found {a.found}" for a in wrong]

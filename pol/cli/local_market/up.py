@@ -98,11 +98,7 @@ def _hang_up(number: int, frame: FrameType | None) -> None:
 
 
 def _wait_for_all(run: MarketRun, show: _Lines) -> None:
-    """Return when all parties run, and the explorer.
-
-    Raises:
-        OperationalError: one doesn't.
-    """
+    """Return when all parties run, and the explorer. Raises OperationalError: one doesn't."""
     from pol.local_market.market_run import EXPLORER
     from pol.local_market.market_setup import MEMBERS
 

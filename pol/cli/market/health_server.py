@@ -56,11 +56,7 @@ class HealthMetrics:
         return Counter(name, told, labels, registry=self.registry)
 
     def looked(self) -> None:
-        """Note that the process has read the chain.
-
-        Raises:
-            OperationalError: the node fails now.
-        """
+        """Note that the process has read the chain. Raises OperationalError: the node fails now."""
         block, age = self._connection.block_number(), self._clock() - self._connection.now()
         self._looked, self._trouble = self._clock(), ""
         self._last.set(self._looked)

@@ -130,11 +130,7 @@ def _task_of(role: Whistleblower, named: str) -> bytes:
 
 
 def _unseen(shown: dict[str, Any], found: UnseenSegment, url: str, as_json: bool) -> int:
-    """Say that a segment can't be replayed.
-
-    Raises:
-        OperationalError: it is said to people.
-    """
+    """Say that a segment can't be replayed. Raises OperationalError: it is said to people."""
     why = (
         f"segment {found.segment} of task {shown['task'][:12]} can't be replayed, and nothing was sent: its states "
         f"aren't in the store {url} (log entries {', '.join(map(str, found.lost))}); name a store that has them, or "

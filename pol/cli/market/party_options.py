@@ -157,11 +157,7 @@ class MarketAccess:
 
     @cached_property
     def deployment(self) -> Deployment:
-        """The market's contracts.
-
-        Raises:
-            ProtocolError: the document isn't a deployment's.
-        """
+        """The market's contracts. Raises ProtocolError: the document isn't a deployment's."""
         from pol.chain.deployments.deployment import Deployment
 
         return Deployment.from_json(self._text)
@@ -186,11 +182,7 @@ class MarketAccess:
 
     @cached_property
     def rounds_deployment(self) -> RoundsDeployment:
-        """The contracts of rounds.
-
-        Raises:
-            ProtocolError: the document isn't theirs.
-        """
+        """The contracts of rounds. Raises ProtocolError: the document isn't theirs."""
         from pol.chain.deployments.rounds_deployment import RoundsDeployment
 
         return RoundsDeployment.from_json(self._text)

@@ -11,11 +11,7 @@ _HASH = re.compile(r"(?:0x)?([0-9a-f]{64})", re.IGNORECASE)
 
 
 def hash_in(text: str) -> str:
-    """32 bytes in hexadecimal, in small letters.
-
-    Raises:
-        BadParameter: it isn't that.
-    """
+    """32 bytes in hexadecimal, in small letters. Raises BadParameter: it isn't that."""
     match = _HASH.fullmatch(text)
     if match is None:
         raise click.BadParameter(f"{text!r} isn't 32 bytes in hexadecimal")
@@ -23,11 +19,7 @@ def hash_in(text: str) -> str:
 
 
 def digest_in(text: str) -> str:
-    """As `hash_in`, or the content of a file.
-
-    Raises:
-        BadParameter: it is neither.
-    """
+    """As `hash_in`, or the content of a file. Raises BadParameter: it is neither."""
     if _HASH.fullmatch(text):
         return hash_in(text)
     try:

@@ -90,11 +90,7 @@ class Mailbox:
         self.sent += len(message)
 
     def message(self, round_: int, phase: str, sender: str) -> bytes:
-        """A message, waited for.
-
-        Raises:
-            OperationalError: it doesn't come.
-        """
+        """A message, waited for. Raises OperationalError: it doesn't come."""
         return self._wait(_message(round_, phase, sender), f"the message of {sender} in round {round_}")
 
     def has_message(self, round_: int, phase: str, sender: str) -> bool:
@@ -140,11 +136,7 @@ class Mailbox:
         self._store.set(END, "")
 
     def roster(self, round_: int, final: bool) -> bytes:
-        """The roster of a round, waited for.
-
-        Raises:
-            OperationalError: it doesn't come.
-        """
+        """The roster of a round, waited for. Raises OperationalError: it doesn't come."""
         return self._wait(_notice(round_, final), f"the {'final' if final else 'first'} roster of round {round_}")
 
     def has_roster(self, round_: int, final: bool) -> bool:

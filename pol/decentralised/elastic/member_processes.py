@@ -175,11 +175,7 @@ class MemberProcesses:
         self._killed_in: dict[int, int] = {}
 
     def look(self) -> None:
-        """Start those again that were killed.
-
-        Raises:
-            OperationalError: one has failed by itself.
-        """
+        """Start those again that were killed. Raises OperationalError: one has failed by itself."""
         for number, process in self._running.items():
             if process.exitcode is None or process.exitcode == 0:
                 continue

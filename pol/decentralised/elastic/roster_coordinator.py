@@ -167,11 +167,7 @@ class RosterCoordinator:
         return self._sign(roster)
 
     def end_round(self) -> RosterEntry:
-        """Sign the final roster of this round.
-
-        Raises:
-            ProtocolError: no message has come.
-        """
+        """Sign the final roster of this round. Raises ProtocolError: no message has come."""
         if self.roster is None or not self._delivered:
             raise ProtocolError(f"nobody has sent a message in round {self.round}: be more patient, or begin again")
         return self._sign(self.roster.ended(self._final_members(self.roster)))

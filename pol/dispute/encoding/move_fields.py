@@ -63,11 +63,7 @@ def tree_heights(top: int, bits: int) -> list[int]:
 
 
 def read_witness(p: Position, index: int, reader: PackedReader) -> dict[str, Value]:
-    """The witness by which a move picks a part.
-
-    Raises:
-        IllegalMove: there is no such part.
-    """
+    """The witness by which a move picks a part. Raises IllegalMove: there is no such part."""
     parts = len(p.items)
     if index >= parts:
         raise ProtocolError(f"part {index} of {parts}")

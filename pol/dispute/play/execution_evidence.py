@@ -4,7 +4,9 @@ It keeps few states of the disputed segment, and of one step the output of one n
 computed again where a move needs them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Generic, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -17,14 +19,66 @@ from pol.commitments.tensor import tensor_leaves, tensor_root, tensor_roots
 from pol.dispute.agreed_facts import AtTrace, node_of, picked_roots, step_of
 from pol.dispute.dispute_needs import KEPT_BYTES, node_bytes, read_with
 from pol.dispute.openings import Opening, agreed_root
-from pol.dispute.play.known_element import KnownElement
-from pol.dispute.play.recent import Recent
 from pol.dispute.play.segment_states import Journal, Load, SegmentStates
 from pol.dispute.position import Position
+from pol.execution.cpu import CpuElement
 from pol.execution.executor import Executor, Seen, look_at_nothing
 from pol.execution.operand_sources import Sources
-from pol.graph.node import Operand, Source
+from pol.graph.node import Node, Operand, Source
 from pol.graph.step_program import StepProgram
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Recent(Generic[Key, Value]):
+    """The last ``most`` values."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        """The value with this key, from ``make`` if it isn't kept."""
+        if key not in self._values:
+            self._values[key] = make()
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
+        self._values.move_to_end(key)
+        return self._values[key]
+
+
+class KnownElement:
+    """The accumulators of one element's fold that were asked for, and the results of its terms.
+
+    The first boundaries take one pass over the fold, later ones only the part behind the nearest that is known. So all
+    moves about a fold take little longer than its replay. A few words are kept, whatever the fold's length.
+    """
+
+    def __init__(self, node: Node, step: int, number: int) -> None:
+        self._element = CpuElement(node, number)
+        self._step = step
+        self._known = {0: node.init}
+
+    def accumulators(self, terms: Sequence[int], sources: Sources) -> list[int]:
+        """The accumulator before each of ``terms``; that before K terms is the element.
+
+        Raises:
+            ProtocolError: a term doesn't exist, or a source is missing or of another type.
+        """
+        passes: dict[int, list[int]] = {}
+        for term in sorted(set(terms) - self._known.keys()):
+            nearest = max((known for known in self._known if known < term), default=0)
+            passes.setdefault(nearest, []).append(term)
+        for begin, ends in passes.items():
+            words = self._element.accumulators(self._step, sources, ends, begin, self._known[begin])
+            self._known.update(zip(ends, words, strict=True))
+        return [self._known[term] for term in terms]
+
+    def results(self, term: int, accumulator: int, sources: Sources) -> list[int]:
+        """The results of all instructions at one term, given the accumulator before it."""
+        return self._element.results(self._step, sources, term, accumulator)
+
 
 HASH = 32
 

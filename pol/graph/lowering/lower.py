@@ -6,20 +6,57 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from pol.arithmetic.registers import WideIntegerError
+import numpy as np
+
+from pol.arithmetic.primitives import Op, apply
+from pol.arithmetic.registers import WideIntegerError, rounded_to_bfloat16
 from pol.errors import ProtocolError, UnsupportedError
-from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, InputRole, Ref
+from pol.graph.aten_graph import NARROW, AtenGraph, AtenNode, AtenType, InputRole, Ref, references
 from pol.graph.lowering.advice import undefined
 from pol.graph.lowering.call import Call
 from pol.graph.lowering.emitter import Emitter
 from pol.graph.lowering.fusion import fuse
-from pol.graph.lowering.precision import rounded
 from pol.graph.lowering.rule_table import RULES
-from pol.graph.lowering.values import StepNumber, Value, whole_view
+from pol.graph.lowering.values import Fill, StepNumber, Value, whole_view
 from pol.graph.node import Node, Operand, Source
 from pol.graph.node_names import ProgramNames
 from pol.graph.refusals import Report, refuse
 from pol.graph.step_program import Component, Slot, StepProgram
+
+BFLOAT16 = "bfloat16"
+_SIGNS = frozenset({"aten.neg.default", "aten.abs.default"})
+"""Operations that only change signs: the least integer has no negative."""
+
+
+def rounded(call: Call, value: Value, type_: AtenType) -> Value:
+    """The result of an operation, as its type needs it."""
+    if type_.dtype in NARROW:
+        return _wrapped(call, value, type_.dtype)
+    if type_.dtype != BFLOAT16 or _is_exact(call):
+        return value
+    if isinstance(value, Fill):
+        return replace(value, word=int(apply(Op.RBF16, np.array(value.word, np.uint32))))
+    return call.emitter.map(value.shape, value.dtype, [value], rounded_to_bfloat16, BFLOAT16)
+
+
+def _wrapped(call: Call, value: Value, dtype: str) -> Value:
+    """The integers modulo the count of numbers that the type has."""
+    least, greatest = NARROW[dtype]
+    if isinstance(value, Fill):
+        return replace(value, word=((value.word - least) % (greatest - least + 1) + least) % 2**32)
+    operands = {call.types[reference].dtype for reference in references(call.node.arguments)}
+    if RULES[call.node.operation].is_exact and operands <= {dtype, "bool"} and call.node.operation not in _SIGNS:
+        return value
+    return call.emitter.map(
+        value.shape, value.dtype, [value], lambda x: ((x - least) & (greatest - least)) + least, dtype
+    )
+
+
+def _is_exact(call: Call) -> bool:
+    operands = [call.types[reference].dtype for reference in references(call.node.arguments)]
+    # Indices are integers; an operation without any operand makes its numbers itself.
+    return RULES[call.node.operation].is_exact and BFLOAT16 in operands and "float32" not in operands
+
 
 Observed: TypeAlias = Sequence[tuple[str, Ref]]
 

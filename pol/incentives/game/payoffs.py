@@ -49,11 +49,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Game:
-    """One task under the rules of a deployment.
-
-    Raises:
-        ProtocolError: numbers that are no task.
-    """
+    """One task under the rules of a deployment. Raises ProtocolError: numbers that are no task."""
 
     chance: JackpotRules | None
     """None: there are no planted errors."""

@@ -95,11 +95,7 @@ def entries(
 
 
 def given_up(record: DisputeRecord, names: ProgramNames, how: str, gas: int | None = None) -> DisputeEntry:
-    """The end of a dispute whose side on turn made no more move.
-
-    Raises:
-        ProtocolError: a proof has ended it.
-    """
+    """The end of a dispute whose side on turn made no more move. Raises ProtocolError: a proof has ended it."""
     ends = [after for _, _, after in record.walk()]
     last: Position | DisputeEnded = ends[-1] if ends else record.start
     if isinstance(last, DisputeEnded):

@@ -32,11 +32,7 @@ class Column:
 
 
 def write_heat_map(file: Path, title: str, columns: Sequence[Column]) -> None:
-    """Write the heat map as SVG.
-
-    Raises:
-        OperationalError: the file can't be written.
-    """
+    """Write the heat map as SVG. Raises OperationalError: the file can't be written."""
     try:
         file.write_text(heat_map(title, columns), encoding="utf-8")
     except OSError as error:

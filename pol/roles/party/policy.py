@@ -82,11 +82,7 @@ class Policy:
     """Trusted verifiers of exact proofs, by address: a forged proof decides a dispute."""
 
     def require(self, terms: Terms) -> None:
-        """Check terms before staking on them.
-
-        Raises:
-            ProtocolError: they break this policy; the message says which.
-        """
+        """Check terms before staking on them. Raises ProtocolError: they break this policy; the message says which."""
         if not terms.is_exact:
             self._require_window("profileWindow", terms.profile_window, self.min_profile_window, self.max_window)
         for window, seconds, low, high in (
@@ -109,11 +105,7 @@ class Policy:
             )
 
     def require_margin(self, terms: Terms) -> None:
-        """Check the margin that the thresholds leave to a solver.
-
-        Raises:
-            ProtocolError: it breaks this policy.
-        """
+        """Check the margin that the thresholds leave to a solver. Raises ProtocolError: it breaks this policy."""
         if not terms.is_exact and terms.margin < self.min_margin:
             raise ProtocolError(
                 f"the task has a margin of {terms.margin}, this party's policy asks for {self.min_margin}: leave it "
@@ -121,11 +113,7 @@ class Policy:
             )
 
     def require_reruns(self, terms: Terms) -> None:
-        """Check how much work a profile is, before any of it is done.
-
-        Raises:
-            ProtocolError: it breaks this policy.
-        """
+        """Check how much work a profile is, before any of it is done. Raises ProtocolError: it breaks this policy."""
         executions = terms.profiled * terms.rerun_count
         if executions > self.max_executions:
             raise ProtocolError(
@@ -134,11 +122,7 @@ class Policy:
             )
 
     def require_step(self, program: StepProgram) -> None:
-        """Check how much memory a dispute takes.
-
-        Raises:
-            ProtocolError: it breaks this policy.
-        """
+        """Check how much memory a dispute takes. Raises ProtocolError: it breaks this policy."""
         size = 4 * sum(node.type.numel for node in program.nodes)
         if size > self.max_step_bytes:
             raise ProtocolError(

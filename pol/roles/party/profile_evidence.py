@@ -83,11 +83,7 @@ class ProfileEvidence:
         return SumPlayer(self.sums(charge))
 
     def sums(self, charge: ProfileCharge) -> SumEvidence:
-        """The two states of a distance or a reference.
-
-        Raises:
-            ProtocolError: the charge is about no sum.
-        """
+        """The two states of a distance or a reference. Raises ProtocolError: the charge is about no sum."""
         if charge.component is None or charge.kind not in {ProfileChargeKind.DISTANCE, ProfileChargeKind.REFERENCE}:
             raise ProtocolError(f"{charge.kind.name} is no dispute about a sum")
         if charge.kind is ProfileChargeKind.DISTANCE:

@@ -55,11 +55,7 @@ class SecondLookEvidence:
         return self._programs[index]
 
     def index(self, program: bytes) -> int:
-        """The rerun that executes the program of this hash.
-
-        Raises:
-            ProtocolError: there is none.
-        """
+        """The rerun that executes the program of this hash. Raises ProtocolError: there is none."""
         hashes = self._hashes[self.terms.rerun_count :]
         if program not in hashes:
             raise ProtocolError(f"no rerun of a second look executes program {program.hex()}")

@@ -27,11 +27,7 @@ from pol.zk.network import StepNetwork
 
 
 def require_terms(task: LoadedTask, terms: Terms) -> None:
-    """Check that a published task is the one on chain.
-
-    Raises:
-        ProtocolError: it isn't; leave it alone.
-    """
+    """Check that a published task is the one on chain. Raises ProtocolError: it isn't; leave it alone."""
     require_distances(task.program, task.initial_state, task.names.slots)
     if task.is_circuit and not terms.is_exact:
         raise ProtocolError(

@@ -19,9 +19,8 @@ from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.party.open_disputes import asked_tasks, open_disputes
 from pol.roles.party.party import Party
 from pol.roles.party.role import Role
-from pol.roles.process.final_tasks import final_tasks
-from pol.roles.process.obligations import at_stake, reading_seconds
-from pol.roles.process.urgency import in_order
+from pol.roles.process.obligations import at_stake, final_tasks, reading_seconds
+from pol.roles.process.schedule import in_order
 from pol.training.storage.http_files import within
 from pol.training.storage.store import CorruptObjectError
 

@@ -9,9 +9,36 @@ from math import inf
 
 from pol.chain.desks.task_registry import Status
 from pol.errors import ProtocolError
+from pol.roles.party.decisions import Action
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import MARGIN, begun_tasks, has_bid
 from pol.roles.process.work_time import profile_steps, seconds_for, verdict_steps
+
+
+def in_order(deeds: Iterable[Action], now: int, seconds: Callable[[Action], float]) -> list[Action]:
+    """Deeds by their deadlines. Those that can't be met come last; they are the ones with the least at stake.
+
+    Moore's rule: in the order of deadlines, whenever the work outlasts one, the least deed before it is put off.
+
+    Args:
+        now: the chain's time.
+        seconds: what a deed is expected to take.
+    """
+    timely, put_off, end = list[Action](), list[Action](), float(now)
+    for deed in sorted(deeds, key=_deadline):
+        timely.append(deed)
+        end += seconds(deed)
+        while timely and deed.due is not None and end > deed.due:
+            least = min(timely, key=lambda each: (each.at_stake, -seconds(each)))
+            timely.remove(least)
+            put_off.append(least)
+            end -= seconds(least)
+    return timely + put_off
+
+
+def _deadline(deed: Action) -> tuple[bool, int]:
+    return (deed.due is None, deed.due or 0)
+
 
 PATIENCE = 1.5
 """Factor on the time of a training's steps, for checkpoints, transactions and other work."""

@@ -132,11 +132,7 @@ class KeptRounds:
         return rounds_of(rounds.store, self.plan, [*rounds.entries, *others], is_whole=True, known=rounds)
 
     def claim(self, digest: bytes) -> ClaimEntry:
-        """A claim of this party, or one that it names.
-
-        Raises:
-            OperationalError: neither log nor journal has it.
-        """
+        """A claim of this party, or one that it names. Raises OperationalError: neither log nor journal has it."""
         entry = self.rounds.claims.get(digest)
         if entry is None:
             raise OperationalError(
@@ -168,21 +164,13 @@ class KeptRounds:
         return [*self.logged.entries, *map(decode_entry, entries[done:])], CheckpointLog([*known, *hashes[done:]])
 
     def other_log(self) -> CheckpointLog:
-        """The log under the `other` head.
-
-        Raises:
-            OperationalError: there is none, or its pages are gone.
-        """
+        """The log under the `other` head. Raises OperationalError: there is none, or its pages are gone."""
         if self.other is None:
             raise OperationalError("the keeper's heads agree: look again")
         return CheckpointLog([keccak256(page) for page in read_pages(self.store, self.other)])
 
     def roster(self, document: bytes) -> tuple[Roster, bytes]:
-        """A roster with its coordinator's signature.
-
-        Raises:
-            OperationalError: neither log nor journal has it.
-        """
+        """A roster with its coordinator's signature. Raises OperationalError: neither log nor journal has it."""
         for roster in (roster for of_round in self.rounds.rosters.values() for roster in of_round):
             if roster.document == document:
                 return roster, self.rounds.signature_of(roster)

@@ -29,11 +29,7 @@ class Course:
 
     @classmethod
     def of(cls, contracts: RoundContracts, plan_id: bytes) -> Course:
-        """That of a plan.
-
-        Raises:
-            Reverted: there is no such plan.
-        """
+        """That of a plan. Raises Reverted: there is no such plan."""
         terms, shares = contracts.bonds.terms(plan_id), contracts.shares
         opened, last = int(shares.read("settlements", plan_id)), int(shares.read("openedAt", plan_id))
         fell = contracts.bonds.bond(plan_id, terms.coordinator).standing is Standing.SLASHED
@@ -68,11 +64,7 @@ class PayState:
 
 
 def pay_state(contracts: RoundContracts, plan_id: bytes, number: int, worker: ChecksumAddress) -> PayState:
-    """Where the pay of a worker for a settlement is.
-
-    Raises:
-        Reverted: there is no such plan.
-    """
+    """Where the pay of a worker for a settlement is. Raises Reverted: there is no such plan."""
     shares, bond, now = contracts.shares, contracts.bonds.bond(plan_id, worker), contracts.shares.connection.now()
     course = Course.of(contracts, plan_id)
     if number >= course.opened:

@@ -25,7 +25,7 @@ from pol.execution.cpu import on_all_cores
 from pol.execution.executor import ExecutorFactory
 from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.party import Party
-from pol.roles.process.final_tasks import final_ones
+from pol.roles.process.obligations import final_ones
 from pol.roles.process.party_process import PartyProcess
 from pol.roles.rounds.kept_rounds import KeptRounds
 from pol.roles.rounds.pay_state import Course

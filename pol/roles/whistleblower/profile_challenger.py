@@ -4,19 +4,50 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from pol.chain.desks.profiles import PostedProfile, ProvedProgram, Witness, witness_of
+from pol.chain.desks.profiles import PostedProfile, ProvedProgram, Witness, conviction_evidence, witness_of
+from pol.chain.desks.verdicts import leak_evidence
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_hash, program_header
 from pol.errors import OperationalError, ProtocolError
+from pol.graph.step_program import Component
+from pol.incentives.forced_errors import commitment
 from pol.roles.party.profile_evidence import disputed
+from pol.roles.party.role import Role
 from pol.roles.process.defence import require_defensible
 from pol.roles.process.work_time import move_steps
-from pol.roles.whistleblower.paid_reports import convict
 from pol.roles.whistleblower.second_opinion import FLAKY, SecondOpinion
 from pol.verification.profile.profile_challenge import ProfileCharge, ProfileChargeKind, find_false_parts
 from pol.verification.profile.profile_claim import ProfileClaim
 from pol.verification.profile.profile_document import load_profile
 from pol.verification.profile.profiling import measure_profile, rerun_programs
+
+
+def report_leak(role: Role, task_id: bytes, secret: bytes) -> None:
+    """Show a seated verifier's secret before it may be disclosed, for half of its stake.
+
+    Pay for inclusion in the next block: the second transaction makes the secret public.
+
+    Raises:
+        ProtocolError: it isn't the secret of that seat; nothing is announced.
+        Reverted: it is too late, or somebody has shown it.
+        OperationalError: the node failed; repeat the call, the announcement stays.
+    """
+    seating = role.market.seats.seating(task_id)
+    if seating.commitment != commitment(bytes.fromhex(seating.holder[2:]), task_id, secret):
+        raise ProtocolError(f"this isn't the secret of seat {seating.number}: its source is wrong")
+    role.market.verdicts.announce_evidence(role.wallet, task_id, leak_evidence(secret))
+    role.market.verdicts.report_leak(role.wallet, task_id, secret)
+
+
+def convict(role: Role, task_id: bytes, posted: PostedProfile, rerun: Witness, component: Component) -> None:
+    """Show a rerun that implies a higher threshold than the posted one, for half of the profiler's stake.
+
+    Raises:
+        Reverted: the posted threshold covers the rerun, it is too late, or somebody has shown it.
+        OperationalError: the node failed; repeat the call, the announcement stays.
+    """
+    role.market.profiles.announce_evidence(role.wallet, task_id, conviction_evidence(rerun, component))
+    role.market.profiles.convict(role.wallet, task_id, posted.portions, rerun, component)
 
 
 class ProfileChallenger(SecondOpinion):

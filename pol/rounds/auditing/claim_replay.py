@@ -90,11 +90,7 @@ def phase_constants(rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
 
 
 def load_initial(store: Store, plan: RoundsPlan) -> list[Words]:
-    """The plan's initial values.
-
-    Raises:
-        ProtocolError: they aren't what it says.
-    """
+    """The plan's initial values. Raises ProtocolError: they aren't what it says."""
     types = [value.type for value in plan.initial]
     words = task_tensors.load(store, plan.values, [value.name for value in plan.initial], types)
     for value, found in zip(plan.initial, words, strict=True):

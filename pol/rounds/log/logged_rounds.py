@@ -101,11 +101,7 @@ def end_of_copy(store: Store, entry: ClaimEntry) -> list[EndSlot]:
 
 
 def sources_of_copy(store: Store, entry: ClaimEntry) -> list[BoundSlot]:
-    """The sources of a claim by this copy of its entry.
-
-    Raises:
-        OperationalError: as `LoggedRounds.sources`.
-    """
+    """The sources of a claim by this copy of its entry. Raises OperationalError: as `LoggedRounds.sources`."""
     try:
         sources = decode_sources(store.get(entry.sources, limit=ROOTS_LIMIT))
     except ProtocolError as error:  # also of the store: an object that is damaged, or too long

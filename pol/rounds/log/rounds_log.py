@@ -75,11 +75,7 @@ class LogHead:
 
     @classmethod
     def decode(cls, data: bytes) -> LogHead:
-        """The head in a file.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a head.
-        """
+        """The head in a file. Raises ProtocolError: not the canonical bytes of a head."""
         given = canonical_json.Fields.of_document(data, "the log's head", KIND, VERSION, list(cls.__dataclass_fields__))
         chapters, pages = (
             tuple(
@@ -154,11 +150,7 @@ def read_page(store: Store, page: str) -> list[bytes]:
 
 
 def require_whole(store: Store, head: LogHead) -> None:
-    """Check that the pages of a log are those of its root; reads all of them.
-
-    Raises:
-        EvidenceError: they aren't.
-    """
+    """Check that the pages of a log are those of its root; reads all of them. Raises EvidenceError: they aren't."""
     edge = LogEdge()
     for data in read_pages(store, head):
         edge = edge.append(keccak256(data))
@@ -197,11 +189,7 @@ class LogKeeper:
         self._append(encode_entry(entry), round_)
 
     def publish(self) -> LogHead:
-        """Store what was added, and the signed head.
-
-        Raises:
-            ProtocolError: the log is empty.
-        """
+        """Store what was added, and the signed head. Raises ProtocolError: the log is empty."""
         pages = list(self._pages)
         if self._page:
             pages.append(LogPiece(self._store.put(join_entries(self._page)), self._page_round))

@@ -117,11 +117,7 @@ class Phase:
         return (round_ * self.parts + part) * self.steps
 
     def constants_of(self, seat: int) -> Constants:
-        """The constants of a seat.
-
-        Raises:
-            ProtocolError: the plan has no such seat.
-        """
+        """The constants of a seat. Raises ProtocolError: the plan has no such seat."""
         if len(self.constants) == 1:
             return self.constants[0]
         if seat >= len(self.constants):
@@ -172,11 +168,7 @@ class RoundsPlan:
         return keccak256(self.registration or self.encode())
 
     def phase(self, index: int) -> Phase:
-        """The phase that a claim names.
-
-        Raises:
-            ProtocolError: the plan has none of this index.
-        """
+        """The phase that a claim names. Raises ProtocolError: the plan has none of this index."""
         if not 0 <= index < len(self.phases):
             raise ProtocolError(f"the plan has {len(self.phases)} phases, none with the index {index}")
         return self.phases[index]
@@ -186,11 +178,7 @@ class RoundsPlan:
         return self.phases[index].name if 0 <= index < len(self.phases) else f"phase {index}"
 
     def phase_index(self, name: str, members: int) -> int:
-        """The index of the phase of this name for a roster of so many members.
-
-        Raises:
-            ProtocolError: there is none.
-        """
+        """The index of the phase of this name for a roster of so many members. Raises ProtocolError: there is none."""
         sizes = self._variants.get(name, {})
         index = sizes.get(members, sizes.get(0))
         if index is None:
@@ -236,11 +224,7 @@ class RoundsPlan:
 
     @classmethod
     def decode(cls, data: bytes) -> RoundsPlan:
-        """The plan in a document.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a plan.
-        """
+        """The plan in a document. Raises ProtocolError: not the canonical bytes of a plan."""
         names = [name for name in cls.__dataclass_fields__ if name != "registration"]
         given = canonical_json.Fields.of_document(data, "the plan", KIND, VERSION, names)
         return cls(

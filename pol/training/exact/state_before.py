@@ -71,11 +71,7 @@ class StateBefore:
         self._versions = self._versions_now()
 
     def require_same(self) -> None:
-        """Check that all is as it was kept.
-
-        Raises:
-            ProtocolError: something has changed; it is named.
-        """
+        """Check that all is as it was kept. Raises ProtocolError: something has changed; it is named."""
         moment = self._moment()
         changed: list[str] = []
         if moment.setting != self.setting:

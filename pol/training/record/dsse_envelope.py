@@ -57,11 +57,7 @@ class Envelope:
             raise ProtocolError(f"not a DSSE envelope: {error!r}") from error
 
     def verify(self, keys: Sequence[Ed25519PublicKey], threshold: int = 1) -> None:
-        """Check that at least ``threshold`` different keys have signed.
-
-        Raises:
-            ProtocolError: fewer have.
-        """
+        """Check that at least ``threshold`` different keys have signed. Raises ProtocolError: fewer have."""
         message = pae(self.payload_type, self.payload)
         unique = {key.public_bytes_raw(): key for key in keys}.values()
         accepted = sum(any(_has_signed(key, s.sig, message) for s in self.signatures) for key in unique)

@@ -85,19 +85,11 @@ class LearningRecord:
 
     @property
     def log_root(self) -> bytes:
-        """The root of the checkpoint log.
-
-        Raises:
-            ProtocolError: there are no checkpoints.
-        """
+        """The root of the checkpoint log. Raises ProtocolError: there are no checkpoints."""
         return self._edge.root()
 
     def extended(self, checkpoint: RecordedCheckpoint) -> LearningRecord:
-        """This record with one more checkpoint.
-
-        Raises:
-            ProtocolError: its step isn't later than the last one.
-        """
+        """This record with one more checkpoint. Raises ProtocolError: its step isn't later than the last one."""
         longer = dataclasses.replace(self, checkpoints=(*self.checkpoints, checkpoint))
         entries, edge = _joined(self._entries, checkpoint.encode()), self._edge.append(checkpoint.root)
         vars(longer).update(_entries=entries, _head_entries=self._head_entries, _edge=edge)

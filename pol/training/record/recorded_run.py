@@ -39,11 +39,7 @@ class RecordedRun:
         return [checkpoint.step for checkpoint in self.record.checkpoints]
 
     def checkpoint(self, step: int | None = None) -> RecordedCheckpoint:
-        """The checkpoint of a step, or the newest one.
-
-        Raises:
-            OperationalError: the record has none.
-        """
+        """The checkpoint of a step, or the newest one. Raises OperationalError: the record has none."""
         found = [c for c in self.record.checkpoints if step is None or c.step == step]
         if not found:
             steps = self.steps
@@ -54,11 +50,7 @@ class RecordedRun:
         return found[-1]
 
     def at(self, index: int) -> RecordedCheckpoint:
-        """Checkpoint ``index`` of the log.
-
-        Raises:
-            ProtocolError: there is none.
-        """
+        """Checkpoint ``index`` of the log. Raises ProtocolError: there is none."""
         count = len(self.record.checkpoints)
         if not 0 <= index < count:
             raise ProtocolError(f"the record has {count} checkpoints: there is no checkpoint {index}")

@@ -72,11 +72,7 @@ def public_bytes(key: Ed25519PrivateKey) -> bytes:
 
 
 def sign(record: LearningRecord, key: Ed25519PrivateKey) -> LearningRecord:
-    """The record with a signed head of its whole log.
-
-    Raises:
-        ProtocolError: the record is signed by another key.
-    """
+    """The record with a signed head of its whole log. Raises ProtocolError: the record is signed by another key."""
     require_signer(record, key)
     unsigned = _head(record, len(record.checkpoints), record.log_root, public_bytes(key), b"")
     head = SignedHead(unsigned.size, key.sign(unsigned.message))

@@ -5,29 +5,114 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent import futures
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
+from weakref import WeakSet
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from torch import Tensor
 
+from pol.commitments.array import Array, Bytes
 from pol.commitments.complete_state import CompleteState, StateEntry
 from pol.errors import ProtocolError
-from pol.execution.device.open_device import CPU
+from pol.execution.device.open_device import CPU, is_gpu, open_device
+from pol.execution.device.roots import DeviceRoots
+from pol.execution.device.tensor_words import buffer_of
 from pol.training.exact.exact_step import ExactStep
 from pol.training.lineage.base_training import StartOfRecord
 from pol.training.record import learning_record, newest_checkpoint, signed_heads
 from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
 from pol.training.record.recorded_run import COMPONENT, PROGRESS
-from pol.training.recorder.background_job import Background, Staging
 from pol.training.recorder.recorded_task import RecordedTask
 from pol.training.recorder.recorder_options import Checkpoints
 from pol.training.state import components, readable, tensors
-from pol.training.state.device_arrays import hashed_on
+from pol.training.state.tensors import of_tensor
 from pol.training.state.trainer_state import TrainerState
 from pol.training.storage import checkpoint_tensors, stored_checkpoint
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import ARITHMETIC, CANONICAL
+
+LEAST_BYTES = 1 << 16
+"""Smaller tensors are hashed here while a device would still be asked."""
+
+
+def hashed_on(name: str, least: int = LEAST_BYTES) -> Callable[[Tensor, str], Array]:
+    """What takes the bytes of a tensor, as `of_tensor`, with its tree if the device holds it.
+
+    Raises:
+        ProtocolError: there is no such name.
+        OperationalError: the device can't be used.
+    """
+    device = open_device(name)
+    roots, holder = DeviceRoots(device), "cuda" if is_gpu(name) else "cpu"
+
+    def take(tensor: Tensor, path: str) -> Array:
+        array = of_tensor(tensor, path)
+        if tensor.device.type != holder or array.type.nbytes < least:
+            return array
+        (tree,) = roots.tensor_trees([-(-array.type.nbytes // 4)], [buffer_of(tensor)])
+        return replace(array, tree=tree)
+
+    return take
+
+
+class Background:
+    """Runs jobs one after another beside the caller, at most one at a time."""
+
+    _all: ClassVar[WeakSet[Background]] = WeakSet()
+
+    def __init__(self) -> None:
+        self._all.add(self)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="pol-recorder")
+        self._running: Future[None] | None = None
+
+    def start(self, job: Callable[[], None]) -> None:
+        """Wait for the previous job and raise its error if it failed; else start this one."""
+        self.wait()
+        self._running = self._pool.submit(job)
+
+    def check(self) -> None:
+        """Raise the error of a failed job, without waiting."""
+        if self._running is not None and self._running.done():
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait for the job, and raise its error if it failed. An error is raised once."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.result()
+
+    @classmethod
+    def wait_for_all(cls) -> None:
+        """Wait for jobs of the whole process; errors stay where they are."""
+        futures.wait([one._running for one in cls._all if one._running is not None])
+
+
+class Staging:
+    """Reused memory for copies of arrays, so that the training may change the originals."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Bytes] = {}
+
+    def copies(self) -> Callable[[str, Array], Array]:
+        """Copies arrays by name, one at a time; the copies live until this is called again."""
+        known, self._buffers = self._buffers, {}
+
+        def copy(name: str, array: Array) -> Array:
+            buffer = known.pop(name, None)
+            if buffer is None or buffer.size != array.data.size:
+                buffer = np.empty(array.data.size, np.uint8)
+            np.copyto(buffer, array.data)
+            self._buffers[name] = buffer
+            return Array(array.type, buffer, array.tree)
+
+        return copy
+
 
 _GRADIENTS = re.compile(r"cursor/(ranks/\d+/)?gradients/")
 

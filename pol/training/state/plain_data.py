@@ -104,11 +104,7 @@ class Decoder:
         self._special = special
 
     def decode(self, form: Json, path: str) -> Any:
-        """The value of a JSON form.
-
-        Raises:
-            ProtocolError: not a form from `Encoder`.
-        """
+        """The value of a JSON form. Raises ProtocolError: not a form from `Encoder`."""
         return self._decode(form, path, 0)
 
     def _decode(self, form: Json, path: str, depth: int) -> Any:

@@ -82,11 +82,7 @@ def order_of(value: object) -> list[int]:
 
 
 def in_order(tensor: Tensor, order: list[int]) -> Tensor:
-    """The tensor in memory as `order_of` says.
-
-    Raises:
-        ProtocolError: it isn't an order of the tensor's dimensions.
-    """
+    """The tensor in memory as `order_of` says. Raises ProtocolError: it isn't an order of the tensor's dimensions."""
     if sorted(order) != list(range(tensor.dim())):
         raise ProtocolError(f"{order} isn't an order of the {tensor.dim()} dimensions of an optimizer's tensor")
     places = sorted(range(tensor.dim()), key=order.__getitem__)

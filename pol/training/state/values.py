@@ -94,11 +94,7 @@ def beside(parts: Mapping[str, object], weights: Iterable[Tensor]) -> dict[str, 
 
 
 def join(parts: Mapping[str, object], components: Mapping[str, Any]) -> None:
-    """Put one object into the places that shared one.
-
-    Raises:
-        ProtocolError: there is no such place.
-    """
+    """Put one object into the places that shared one. Raises ProtocolError: there is no such place."""
     held = {name: vars(part) for name, part in parts.items() if isinstance(part, Values)}
     for name in held:
         for path, first in components[name].get(SHARED, {}).items():

@@ -38,11 +38,7 @@ def to_words(array: Array, name: str) -> Words:
 
 
 def of_words(words: Words, element: ElementType) -> Array:
-    """The array of this element type that words hold.
-
-    Raises:
-        ProtocolError: a type without words.
-    """
+    """The array of this element type that words hold. Raises ProtocolError: a type without words."""
     flat = np.ascontiguousarray(words).reshape(-1)
     if element in (ElementType.F32, ElementType.I32):
         data = flat.view(np.uint8)

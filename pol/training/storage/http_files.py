@@ -55,11 +55,7 @@ def within(seconds: float, at_least: bool = False) -> Iterator[None]:
 
 
 def seconds_left() -> float | None:
-    """Seconds until the end of `within`; None outside of it.
-
-    Raises:
-        OSError: they are over.
-    """
+    """Seconds until the end of `within`; None outside of it. Raises OSError: they are over."""
     left = _END.get() - time.monotonic()
     if left <= 0:
         raise OSError("the time that this party has for reading is over: try again later, or use another server")
@@ -119,11 +115,7 @@ class HttpFiles:
         self.patience, self.redirects = patience, redirects
 
     def exists(self, url: str) -> bool:
-        """Whether the server has the file.
-
-        Raises:
-            OSError: it doesn't say.
-        """
+        """Whether the server has the file. Raises OSError: it doesn't say."""
         return self._size(url) is not None
 
     def size(self, url: str) -> int:

@@ -39,11 +39,7 @@ def by_size(types: Types) -> list[str]:
 
 
 def header(types: Types, order: Order = by_size) -> bytes:
-    """All bytes before the data.
-
-    Raises:
-        ProtocolError: a name isn't valid Unicode.
-    """
+    """All bytes before the data. Raises ProtocolError: a name isn't valid Unicode."""
     content, offset = {}, 0
     try:
         for name in order(types):
@@ -96,20 +92,12 @@ class KnownFile:
             raise ProtocolError(f"{what} has another header than its names and types give: other tensors, or metadata")
 
     def read(self, name: str, first: int, size: int) -> Bytes:
-        """``size`` bytes of a tensor from ``first`` on.
-
-        Raises:
-            ProtocolError: the file ends before them.
-        """
+        """``size`` bytes of a tensor from ``first`` on. Raises ProtocolError: the file ends before them."""
         self._file.seek(self._begin[name] + first)
         return np.frombuffer(_take(self._file, size, f"{self._what}, tensor {name}"), np.uint8)
 
     def array(self, name: str) -> Array:
-        """A whole tensor.
-
-        Raises:
-            ProtocolError: the file ends before it, or a boolean is neither 0 nor 1.
-        """
+        """A whole tensor. Raises ProtocolError: the file ends before it, or a boolean is neither 0 nor 1."""
         try:
             return Array(self._types[name], self.read(name, 0, self._types[name].nbytes))
         except ProtocolError as error:

@@ -125,11 +125,7 @@ def save(store: Store, step: int, state: CompleteState, base: UpdateBase | None 
 
 
 def load_document(store: Store, digest: str) -> StoredCheckpoint:
-    """The document of a checkpoint.
-
-    Raises:
-        ProtocolError: it isn't one.
-    """
+    """The document of a checkpoint. Raises ProtocolError: it isn't one."""
     data = store.get(digest, limit=DOCUMENT_LIMIT)
     if data.startswith(SEALED):
         raise OperationalError(f"the checkpoint {digest} is sealed: give a key to open it")

@@ -75,11 +75,7 @@ class Initialization:
 
 
 def publish_initialization(store: Store, captured: CapturedInitialization) -> Initialization:
-    """Store the program of an initialization.
-
-    Raises:
-        ProtocolError: the program is longer than one can be.
-    """
+    """Store the program of an initialization. Raises ProtocolError: the program is longer than one can be."""
     data = captured.program.to_bytes()
     if len(data) > PROGRAM_LIMIT:
         raise ProtocolError(f"the initialization has a program of {len(data)} bytes: {PROGRAM_LIMIT} at most")

@@ -69,11 +69,7 @@ class LearningProof:
 
     @classmethod
     def decode(cls, data: bytes) -> LearningProof:
-        """The learning proof in a document.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a learning proof.
-        """
+        """The learning proof in a document. Raises ProtocolError: not the canonical bytes of a learning proof."""
         what = "the learning proof"
         names = [*cls.__dataclass_fields__, "log_size"]
         fields = canonical_json.Fields.of_document(data, what, KIND, VERSION, names)
@@ -128,11 +124,7 @@ def load(store: Store, digest: str, task: LoadedTask) -> LearningProof:
 
 
 def decode(store: Store, digest: str) -> LearningProof:
-    """The learning proof with this digest, of any task.
-
-    Raises:
-        ProtocolError: it isn't one.
-    """
+    """The learning proof with this digest, of any task. Raises ProtocolError: it isn't one."""
     return LearningProof.decode(store.get(digest, limit=DOCUMENT_LIMIT))
 
 
@@ -203,11 +195,7 @@ def _require_entries(proof: LearningProof, task: LoadedTask, last: int) -> None:
 
 
 def require_committed(proof: LearningProof, log_root: bytes) -> None:
-    """Check that ``proof`` is over the checkpoint log whose root was committed to.
-
-    Raises:
-        EvidenceError: it isn't.
-    """
+    """Check that ``proof`` is over the checkpoint log whose root was committed to. Raises EvidenceError: it isn't."""
     problem = f"the learning proof has the log root {proof.log_root.hex()}, committed was {log_root.hex()}"
     _require(proof.log_root == log_root, Fault.BROKEN_LOG, problem)
 

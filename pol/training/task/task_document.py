@@ -75,11 +75,7 @@ class TaskDocument:
 
     @classmethod
     def decode(cls, data: bytes) -> TaskDocument:
-        """The task in a document.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a task.
-        """
+        """The task in a document. Raises ProtocolError: not the canonical bytes of a task."""
         what, document = "the task", canonical_json.decode(data, "the task")
         canonical_json.require_version(document, what, KIND, VERSION)
         named = [name for name in SOURCES if name in document]
@@ -160,11 +156,7 @@ class LoadedTask:
 
     @property
     def aten(self) -> AtenGraph:
-        """The graph that torch executes.
-
-        Raises:
-            ProtocolError: a circuit has none.
-        """
+        """The graph that torch executes. Raises ProtocolError: a circuit has none."""
         if isinstance(self.source, AtenGraph):
             return self.source
         raise ProtocolError(
@@ -179,21 +171,13 @@ class LoadedTask:
 
 
 def order_root(program: StepProgram, names: ProgramNames, constants: list[Words]) -> bytes:
-    """The root of the order table.
-
-    Raises:
-        EvidenceError: the task has no such table.
-    """
+    """The root of the order table. Raises EvidenceError: the task has no such table."""
     index = order_index(names)
     return tensor_root(program.constants[index], constants[index])
 
 
 def order_index(names: ProgramNames) -> int:
-    """The place of the order table among the constants.
-
-    Raises:
-        EvidenceError: there is none, or more than one.
-    """
+    """The place of the order table among the constants. Raises EvidenceError: there is none, or more than one."""
     if names.constants.count(ORDER) != 1:
         problem = f"the task can't be used: it needs exactly one constant named {ORDER!r}"
         raise EvidenceError(Fault.WRONG_ORDER, problem)

@@ -29,11 +29,7 @@ class TaskRecorder:
         self._known_root = root
 
     def __call__(self, index: int, state: list[Words]) -> None:
-        """Record checkpoint ``index``.
-
-        Raises:
-            ProtocolError: another checkpoint is next; they come in order, from 0.
-        """
+        """Record checkpoint ``index``. Raises ProtocolError: another checkpoint is next; they come in order, from 0."""
         if index != len(self.checkpoints):
             raise ProtocolError(f"checkpoint {index} recorded after {len(self.checkpoints)} others; they come in order")
         task = self.task
@@ -66,10 +62,6 @@ class TaskRecorder:
         return self.checkpoints[-1].index, state
 
     def publish(self, environment: Mapping[str, str]) -> tuple[str, LearningProof]:
-        """Store the learning proof; its digest and itself.
-
-        Raises:
-            ProtocolError: the training isn't finished.
-        """
+        """Store the learning proof; its digest and itself. Raises ProtocolError: the training isn't finished."""
         proof = learning_proof.build(self.task, self.checkpoints, environment)
         return self._store.put(proof.encode()), proof

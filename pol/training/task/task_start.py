@@ -49,11 +49,7 @@ class TaskStart:
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> TaskStart:
-        """The start in a JSON object.
-
-        Raises:
-            ProtocolError: not the start of a task.
-        """
+        """The start in a JSON object. Raises ProtocolError: not the start of a task."""
         what, kind = "the start", document.get("kind")
         if kind == "given":
             canonical_json.Fields(document, what, ["kind"])

@@ -44,11 +44,7 @@ def pieces(names: Sequence[str], types: Sequence[TensorType], tensors: Sequence[
 
 
 def load(store: Store, digest: str, names: Sequence[str], types: Sequence[TensorType]) -> list[Words]:
-    """The tensors in an object of a store. The file isn't in memory beside them.
-
-    Raises:
-        EvidenceError: as `decode`.
-    """
+    """The tensors in an object of a store. The file isn't in memory beside them. Raises EvidenceError: as `decode`."""
     most = limit(names, types)
     with suppress(MemoryError, CorruptObjectError, OperationalError):
         if (found := _read(store.pieces(digest, limit=most), names, types)) is not None:

@@ -32,11 +32,7 @@ class DrandNetwork:
         return G1_BYTES if len(self.public_key) == G2_BYTES else G2_BYTES
 
     def time_of(self, number: int) -> int:
-        """The time at which round ``number`` is due.
-
-        Raises:
-            ProtocolError: there is no such round.
-        """
+        """The time at which round ``number`` is due. Raises ProtocolError: there is no such round."""
         _require_number(number)
         return self.genesis + (number - 1) * self.period
 

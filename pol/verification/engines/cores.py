@@ -34,11 +34,7 @@ class CoresEngine:
         self._threads, self._cores = threads, cores
 
     def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
-        """The results, in order of completion.
-
-        Raises:
-            OperationalError: a store that only this process sees.
-        """
+        """The results, in order of completion. Raises OperationalError: a store that only this process sees."""
         require_shared(jobs)
         if not jobs:
             return

@@ -15,11 +15,7 @@ class LocalEngine:
         self._threads, self._device = threads, require_device_name(device)
 
     def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
-        """The results, in the order of the jobs.
-
-        Raises:
-            OperationalError: the device can't be used.
-        """
+        """The results, in the order of the jobs. Raises OperationalError: the device can't be used."""
         require_device(self._device)
         try:
             for job in jobs:

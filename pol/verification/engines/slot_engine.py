@@ -35,11 +35,7 @@ class SlotEngine:
     distances: dict[int, tuple[SlotDistance, ...]] = field(default_factory=dict)
 
     def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
-        """The results, in the order of the jobs.
-
-        Raises:
-            OperationalError: the device can't be used.
-        """
+        """The results, in the order of the jobs. Raises OperationalError: the device can't be used."""
         require_device(self.device)
 
         def keep(job: ReplayJob) -> ExaminedSegment:

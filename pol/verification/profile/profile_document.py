@@ -79,11 +79,7 @@ class Profile:
 
     @property
     def thresholds(self) -> Three:
-        """The thresholds.
-
-        Raises:
-            UnsupportedError: no threshold can tell honest work from cheating here.
-        """
+        """The thresholds. Raises UnsupportedError: no threshold can tell honest work from cheating here."""
         return self.claim.thresholds
 
     @property
@@ -210,11 +206,7 @@ _RERUN = ("end", "distances", "travelled", "l1", "linf")
 
 
 def load_profile(store: Store, digest: str, task: LoadedTask) -> Profile:
-    """The profile with this digest.
-
-    Raises:
-        ProtocolError: it isn't a profile of this task, or isn't well-formed.
-    """
+    """The profile with this digest. Raises ProtocolError: it isn't a profile of this task, or isn't well-formed."""
     result = Profile.decode(store.get(digest, limit=DOCUMENT_LIMIT))
     if result.task != task.digest or result.interval != task.document.interval:
         raise ProtocolError(f"this is a profile of task {result.task}, not of task {task.digest}")

@@ -21,11 +21,7 @@ PREDICATE_TYPE = "urn:pol:profile:v2"
 
 
 def sign(profile: Profile, key: Ed25519PrivateKey) -> bytes:
-    """The signed envelope.
-
-    Raises:
-        UnsupportedError: the profile has no thresholds, so there is no document to sign.
-    """
+    """The signed envelope. Raises UnsupportedError: the profile has no thresholds, so there is no document to sign."""
     return dsse_envelope.seal(PAYLOAD_TYPE, canonical_json.encode(statement(profile)), key).encode()
 
 

@@ -86,11 +86,7 @@ def bounded(
 
 
 def require_scaled(profile: Profile) -> None:
-    """Check the thresholds of a task with scales.
-
-    Raises:
-        UnsupportedError: the scales don't help.
-    """
+    """Check the thresholds of a task with scales. Raises UnsupportedError: the scales don't help."""
     try:
         require_thresholds(profile)
     except UnsupportedError as error:

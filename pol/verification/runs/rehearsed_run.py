@@ -101,11 +101,7 @@ def rehearsal_in(folder: Path, *, stop: int | None = None, kill: int | None = No
 
 
 def read_run(folder: Path, rehearsal: Rehearsal) -> RehearsedRun:
-    """What a run left in its folder.
-
-    Raises:
-        OperationalError: it recorded nothing.
-    """
+    """What a run left in its folder. Raises OperationalError: it recorded nothing."""
     places = sorted((folder / STORE).glob(f"{PROCESS}*"), key=lambda place: int(place.name.removeprefix(PROCESS)))
     reports = read_reports(rehearsal)
     try:

@@ -71,11 +71,7 @@ def compare_states(a: StoredCheckpoint, b: StoredCheckpoint) -> StateComparison:
 
 
 def common_steps(a: RecordedRun, b: RecordedRun) -> list[int]:
-    """The steps at which both runs have a checkpoint.
-
-    Raises:
-        OperationalError: there are none.
-    """
+    """The steps at which both runs have a checkpoint. Raises OperationalError: there are none."""
     steps = sorted(set(a.steps) & set(b.steps))
     if not steps:
         raise OperationalError(

@@ -14,7 +14,6 @@ from lab.kernels import self_test_digests
 from pol.arithmetic.primitives import Op
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.device import host, nvrtc
-from pol.execution.device.byte_contraction_source import byte_kernels
 from pol.execution.device.contraction_source import contraction_of
 from pol.execution.device.device import Device
 from pol.execution.device.host import HostDevice
@@ -23,6 +22,7 @@ from pol.execution.device.keyed_source import keyed_fold_of
 from pol.execution.device.loops import loops_of
 from pol.execution.device.nvrtc import Compiler, architecture, supported_architectures
 from pol.execution.device.open_device import executors_on, open_device, require_device_name
+from pol.execution.device.planned_kernels import byte_kernels
 from pol.execution.device.self_test import first_use
 from pol.execution.device.self_test.first_use import require_tested, source_digest
 from pol.execution.device.self_test.known_digests import CLASSES, PRIMITIVES, TRAININGS, TREES

@@ -24,7 +24,7 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.receipt import receipt_seed
 from pol.demo import digits
 from pol.execution.cpu import CpuExecutor
-from pol.training.recorder.background_job import Background
+from pol.training.recorder.recorded_training import Background
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.published_task import load, publish

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import small_task
 from pol.claims.acceptance_rule import EXACT
-from pol.demo.cheating_training import SkippingExecutor
+from pol.demo.cheating_parties import SkippingExecutor
 from pol.training.storage.store import Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof

@@ -30,12 +30,7 @@ _MODES = {
     __file__,
     *(
         str(Path(__file__).parents[1] / name)
-        for name in (
-            "tracing/tensor_assignments.py",
-            "replacements/torch_functions.py",
-            "tracing/number_stand_ins.py",
-            "tracing/checks_of_numbers.py",
-        )
+        for name in ("tracing/tensor_assignments.py", "replacements/torch_functions.py", "tracing/number_stand_ins.py")
     ),
 }
 """Files of the modes that run between the user's line and torch."""

@@ -28,6 +28,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.fx.graph import CodeGen
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils import checkpoint
 from torch.utils._pytree import tree_leaves
 
 from pol.errors import PolError, UnsupportedError
@@ -40,13 +41,49 @@ from pol.graph.capture.tracing.decompositions import decompositions
 from pol.graph.capture.tracing.functionalization import FunctionalReplay
 from pol.graph.capture.tracing.number_stand_ins import NumberStandIns
 from pol.graph.capture.tracing.provenance import PHASE, SOURCE, current_line, line_of_error
-from pol.graph.capture.tracing.recomputation import recomputation
 from pol.graph.capture.tracing.second_run import SecondRun
 from pol.graph.capture.tracing.step_inputs import StepInputs
 from pol.graph.capture.tracing.training_step import TrainingStep, updated_names
 from pol.graph.capture.training import Training, uncompiled
 from pol.graph.lowering.advice import undefined
 from pol.graph.refusals import Report, refuse
+
+
+class _OtherKind:
+    """Stands in for torch's CheckpointFunction."""
+
+    @staticmethod
+    def apply(function: Callable[..., Any], preserve: bool, *inputs: Any) -> Any:
+        """The function's result, recomputed in the backward pass without reentrance."""
+        if not any(isinstance(item, Tensor) and item.requires_grad for item in inputs):
+            with torch.no_grad():
+                return function(*inputs)
+        return checkpoint.checkpoint(function, *inputs, use_reentrant=False, preserve_rng_state=preserve)
+
+
+_CACHES = (checkpoint._CachingTorchDispatchMode, checkpoint._CachedTorchDispatchMode)
+"""The contexts of `create_selective_checkpoint_contexts`."""
+_OWN_GENERATOR = checkpoint._checkpoint_without_reentrant_generator
+
+
+def _generator(function: Any, preserve: bool, contexts: Callable[[], Any], *rest: Any, **named: Any) -> Any:
+    if contexts is not checkpoint.noop_context_fn and all(type(item) in _CACHES for item in contexts()):
+        contexts = checkpoint.noop_context_fn
+    return _OWN_GENERATOR(function, preserve, contexts, *rest, **named)
+
+
+@contextmanager
+def recomputation() -> Iterator[None]:
+    """While active, checkpoints are of the kind that a trace follows: for all threads, as torch's module is one."""
+    own = checkpoint.CheckpointFunction
+    checkpoint.CheckpointFunction = _OtherKind  # type: ignore[misc, assignment]  # its one method that is called
+    checkpoint._checkpoint_without_reentrant_generator = _generator  # type: ignore[assignment]  # called by position
+    try:
+        yield
+    finally:
+        checkpoint.CheckpointFunction = own  # type: ignore[misc]  # as before
+        checkpoint._checkpoint_without_reentrant_generator = _OWN_GENERATOR
+
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 SAID = 240
