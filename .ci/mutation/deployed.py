@@ -60,10 +60,6 @@ PAYLOADS = harness("dispute/MovePayload", "MovePayloadHarness")
 PICKS = harness("dispute/PickedPart", "PickedPartHarness")
 OPENING = harness("dispute/Opening", "OpeningsReader")
 FRAMES = harness("dispute/FrameHash", "FactsReader")
-LOG = Stage(
-    ("contracts/commitments/LearningLog.sol:LearningLog",),
-    ("commitments/RecordDemands.t.sol", "commitments/LearningLog.t.sol"),
-)
 VAULT = Stage(
     ("contracts/incentives/StakeVault.sol:StakeVault",),
     tuple(f"incentives/Vault{name}.t.sol" for name in ("Duty", "Money", "Token", "Relay", "Deployment")),
@@ -92,13 +88,9 @@ CHANCE = Stage(
 )
 DESK = Stage(("tests/forge/incentives/PlainDesk.sol:PlainDesk",), ("incentives/Desk.t.sol",))
 
-COMMITMENTS = "contracts/commitments/"
 FOLDER = "contracts/dispute/"
 # What survives one stage goes on to the next.
 FILES = {
-    COMMITMENTS + "RecordDemands.sol": (LOG,),
-    COMMITMENTS + "CompleteStateLeaf.sol": (harness("commitments/CompleteStateLeaf", "ChunkHarness"), LOG),
-    COMMITMENTS + "LearningLog.sol": (LOG,),
     FOLDER + "Chunk.sol": (STEP,),
     FOLDER + "Clock.sol": (GAME, PUBLISHED),
     FOLDER + "ClockExpiry.sol": (GAME,),

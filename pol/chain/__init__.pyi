@@ -8,9 +8,6 @@ from .deployments.deployment import deploy as deploy
 from .deployments.rounds_deployment import RoundsDeployment as RoundsDeployment
 from .deployments.rounds_layout import deploy_rounds as deploy_rounds
 from .node.connection import Connection as Connection
-from .records.learning_log import LearningLog as LearningLog
-from .records.record_publisher import RecordPublisher as RecordPublisher
-from .records.record_publisher import Schedule as Schedule
 from .rounds.accusation import Accuser as Accuser
 from .rounds.plan_terms import PlanCommitment as PlanCommitment
 from .rounds.plan_terms import PlanMoney as PlanMoney

@@ -60,7 +60,6 @@ GROUPS = {
     "Develop, learn, measure": {
         "demo": ("demo", "Start here: train, cheat, dispute and settle, in one run."),
         "bench": ("bench", "Measure the published figures on this machine."),
-        "econ": ("incentives.econ", "Find stakes that make honesty pay best."),
         "zk": ("zk.zk", "Prove training steps in zero knowledge, and verify proofs."),
     },
 }

@@ -8,11 +8,11 @@ import pytest
 
 from lab.benchmarks import incentive_grid
 from lab.benchmarks.benchmark_areas import AREAS, PARTS
+from lab.incentives.parameter_design import design
+from lab.incentives.task_needs import Needs
 from pol.claims.segment_draw import draw
 from pol.incentives.abi import abi_hash
 from pol.incentives.forced_errors import ONE, Assignment
-from pol.incentives.game.needs import Needs
-from pol.incentives.game.parameter_design import design
 
 
 def test_split_identities_and_false_bids_gain_nothing() -> None:

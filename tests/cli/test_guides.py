@@ -21,7 +21,7 @@ GUIDES = [path for path in sorted((DOCS / "guides").glob("*.md")) if path.stem !
 SCRIPTS = {words_and_code(line)[0][1]: (guide, line) for guide in GUIDES[::-1] for line in shell_lines(guide)[::-1]}
 """The first line of each verb."""
 # The demo plays for the developer: demo/test_demo.py. Parties need a market: test_market_quickstarts.py.
-QUICKSTARTS = ("auditor", "deployer", "economist", "reproducible_training")
+QUICKSTARTS = ("auditor", "deployer", "reproducible_training")
 NODE = "http://127.0.0.1:8545"
 
 

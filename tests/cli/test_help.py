@@ -21,7 +21,6 @@ from safetensors.torch import save_file
 
 from cli_runner import Said, all_commands, pol
 from pol.cli.commands import GROUPS, VERBS, commands
-from pol.cli.incentives.econ import OF_A_CHECKOUT
 from pol.cli.main import EXIT_OPERATIONAL, EXIT_UNREAD, EXIT_USAGE
 from pol.cli.market import explain
 
@@ -79,7 +78,6 @@ def test_every_verb_has_examples_that_parse(
     [
         (("verfy",), "No such command 'verfy'. Did you mean 'verify'?"),
         (("zk", "prov"), "No such command 'prov'. Did you mean 'prove'?"),
-        (("econ", "coaliton"), "No such command 'coaliton'. Did you mean 'coalition'?"),
         (("verify", "--exct"), "No such option '--exct'. Did you mean '--exact'?"),
         (("xyzzy",), "No such command 'xyzzy'. `pol --help` lists them."),
     ],
@@ -152,10 +150,6 @@ def test_defaults_that_a_help_shows_are_those_of_what_it_does_not_import() -> No
     assert defaults["run",]["wrong_share"] == JoinStrategy.wrong
     assert list(Matter) == explain.MATTERS
     assert f"; {TOLERANT} is usual" in pol("price", "--help").out
-
-
-def test_verbs_of_a_checkout_have_examples_too() -> None:
-    assert {path[1] for path in VERBS_OF_VERBS if path[0] == "econ" and len(path) > 1} == {"design", *OF_A_CHECKOUT}
 
 
 def test_every_verb_that_prints_facts_prints_them_as_json_too() -> None:

@@ -34,8 +34,6 @@ NO_NODE = "http://127.0.0.1:1"
 MARKET = ("--deployment", "{deployment}", "--rpc", "{node}", "--store", "{store}")
 STAKE = ("stake", "show", *MARKET)
 KEY = ("--key", "{plain_key}")
-NEEDS = ("--task-value", "25", "--verify-cost", "1", "--cheat-gain", "2")
-DESIGN = ("econ", "design", *NEEDS)
 OTHERS = 65534
 """The user nobody."""
 
@@ -112,14 +110,6 @@ FILES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "not a number": (("verify", "{run}", "--exact", "--wait", "nan"), 2, "'nan' is no finite number"),
     "infinity": (("worker", "{run}", "--poll", "inf"), 2, "inf"),
     "a share above one": (("verify", "{run}", "--confidence", "2"), 2, "isn't above 0 and up to 1"),
-    "a negative amount": ((*DESIGN, "--cheat-gain", "-1"), 2, "has to be 0 or more"),
-    "an amount without end": ((*DESIGN, "--cheat-gain", "nan"), 2, "write 12 or 0.25"),
-    "all tickets in one hand": ((*DESIGN, "--coalition", "1"), 2, "coalition has to be from 0 to 0.95"),
-    "a replay for nothing": ((*DESIGN, "--verify-cost", "0"), 2, "verify_cost has to be above zero"),
-    "certain detection": ((*DESIGN, "--detection", "1"), 2, "detection has to be from 0 to 0.9999999"),
-    "certainty": ((*DESIGN, "--confidence", "1"), 2, "at most 0.9999999"),
-    "interest that is no number": ((*DESIGN, "--capital", "nan"), 2, "capital has to be a number"),
-    "slowness without end": ((*DESIGN, "--slowest", "inf"), 2, "slowest has to be a number"),
     "a round beyond 64 bits": (("beacon", "--round", "1" + "0" * 26), 2, "18446744073709551615"),
     "a time beyond all rounds": (("beacon", "--after", "1" + "0" * 30), 2, "there is no round"),
     "a signature that is none": (("beacon", "--round", "5", "--signature", "zz"), 2, "hexadecimal"),

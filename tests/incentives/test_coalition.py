@@ -9,21 +9,20 @@ from lab.incentives.best_strategy import GameMove, solve
 from lab.incentives.coalition import best, coalitions
 from lab.incentives.coalition_moves import SEEN, Coalition, CoalitionMoves, Log
 from lab.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
+from lab.incentives.game_inputs import Costs, Stakes, Threat
+from lab.incentives.parameter_design import design
+from lab.incentives.payoffs import Game
 from lab.incentives.rule_variants import REVERTED, RULES, RuleVariant
+from lab.incentives.task_needs import EXAMPLE as NEEDS
 from pol.errors import ProtocolError
 from pol.incentives import payouts
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.incentives.game.game_inputs import Costs, Stakes, Threat
-from pol.incentives.game.needs import Needs
-from pol.incentives.game.parameter_design import design
-from pol.incentives.game.payoffs import Game
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import look_fee
 
 pytestmark = pytest.mark.rules
 
 UNIT = 10**18
-NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)
 GAME = design(NEEDS).game
 FREE_LAPSE, ONLY_REPLAY, UNPRICED, AVERAGE, *WORDS = REVERTED.values()
 

@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.incentives import griefing
+from lab.incentives.game_inputs import Threat, over_drawn, temptations
+from lab.incentives.griefing import burn_ratio, burns, hostage
+from lab.incentives.parameter_design import alternatives, design
+from lab.incentives.payoffs import Game
+from lab.incentives.task_needs import EXAMPLE as NEEDS
+from lab.incentives.task_needs import Needs
 from pol.claims.sample_size import detection_probability
 from pol.errors import ProtocolError
 from pol.incentives import payouts
-from pol.incentives.game import griefing
-from pol.incentives.game.game_inputs import Threat, over_drawn, temptations
-from pol.incentives.game.griefing import burn_ratio, burns, hostage
-from pol.incentives.game.needs import Needs
-from pol.incentives.game.parameter_design import alternatives, design
-from pol.incentives.game.payoffs import Choice, Game
 from pol.incentives.payouts import Deal, Payout
 
 pytestmark = pytest.mark.rules
 
 UNIT = 10**18
-NEEDS = Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100)
 GAME = design(NEEDS).game
 FEW_DRAWS = design(replace(NEEDS, most_stake=1000 * UNIT)).game
 """With a stake that deters what few draws find."""
@@ -69,8 +69,6 @@ def test_each_lie_saves_what_one_can() -> None:
     assert [quarter.saved(k) for k in (1, 2, 4, 5, 100)] == [0.25, 0.5, 1.0, 1.0, 1.0]
     blind = under(saved_by_one_lie=0.0)
     assert [blind.saved(k) for k in (1, 50, 100)] == [0.01, 0.5, 1.0]
-    with pytest.raises(ProtocolError, match="one lie"):
-        under(saved_by_one_lie=1.1)
 
 
 @settings(max_examples=200, deadline=None)
@@ -232,24 +230,6 @@ def test_withholding_is_worse_than_any_disclosure() -> None:
 def test_every_attack_burns_ten_times_its_harm() -> None:
     assert len(burns(GAME)) == 8
     assert burn_ratio(GAME) >= 10
-
-
-def test_a_smaller_bond_burns_less() -> None:
-    game = replace(GAME, stakes=replace(GAME.stakes, bond=GAME.stakes.bond // 4))
-    assert burn_ratio(game) < 10
-
-
-def test_margin_of_a_choice_without_others_is_boundless() -> None:
-    assert Choice("r", "s", 0.0, {}).margin == float("inf")
-
-
-@pytest.mark.parametrize(
-    ("stakes", "threat"),
-    [({"draws": 0}, {}), ({"draws": 101}, {}), ({}, {"least": 0}), ({}, {"coalition": 1.0}), ({}, {"seeds": 0})],
-)
-def test_what_is_no_task_is_refused(stakes: dict[str, int], threat: dict[str, float]) -> None:
-    with pytest.raises(ProtocolError):
-        replace(GAME, stakes=replace(GAME.stakes, **stakes), threat=replace(GAME.threat, **threat))
 
 
 SHARES = st.floats(0.001, 1.0)

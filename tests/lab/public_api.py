@@ -18,7 +18,6 @@ PACKAGES = {
     "pol.roles": "The parties, what each decides, and the process that one runs in.",
     "pol.submission": "A submitter's own training on a market, from the model to its weights.",
     "pol.chain": "What bots and deployers need of a chain.",
-    "pol.incentives": "Parameters of a deployment and of a task.",
     "pol.zk": "Proofs of gradient steps.",
     "pol.demo": "The worked example.",
 }

@@ -17,7 +17,7 @@ from pol.rounds import audit
 
 pytestmark = pytest.mark.long
 
-PAGES = ("accepted", "rejected", "inconclusive", "training", "rounds", "design")
+PAGES = ("accepted", "rejected", "inconclusive", "training", "rounds")
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory, opened: Any) -> Mapping[str,
     record = walked(found.rounds, found.rounds.claims[found.lies[0].claim]).record
     (folder / "run" / "dispute.json").write_text(json.dumps(record.to_dict() | {"ended_by": "resignation"}))
     pol("audit", folder / "run", "--report", files["rounds"])
-    task_of = ("--task-value", "100", "--verify-cost", "20", "--cheat-gain", "10")
-    pol("econ", "design", *task_of, "--plot", files["design"])
     assert all(file.exists() for file in files.values())
     return files
 

@@ -30,8 +30,3 @@ def seconds_at_speed(needs: DisputeNeeds, step: float) -> DisputeSeconds:
     """Seconds of moves on this machine, which takes ``step`` seconds for a step; its other speeds are measured."""
     machine = MachineSpeeds.measured(time.perf_counter)
     return dispute_seconds(needs, Speeds(step, machine.hashing, machine.folding))
-
-
-def seconds_of_program(file: Path, interval: int, step: float) -> DisputeSeconds:
-    """Seconds of moves in a dispute about a program in a file. Raises as `needs_of_program`."""
-    return seconds_at_speed(needs_of_program(file, interval), step)

@@ -1,32 +1,12 @@
-"""One leaf of a recorded checkpoint with its proof: the answer to a demand (docs/spec/learning_log.md).
-
-`pol serve` answers with it as a document (docs/spec/complete_state.md, "Chunk document").
-"""
+"""One leaf of a recorded checkpoint with its proof, as a document (docs/spec/complete_state.md, "Chunk document")."""
 
 from __future__ import annotations
 
 from pol.commitments import canonical_json
 from pol.commitments.array import LEAF_SIZE, ArrayType, ElementType
-from pol.commitments.complete_state import ChunkProof, DocumentType, prove_at
-from pol.training.record.learning_record import LearningRecord
-from pol.training.record.recorded_run import RecordedRun
-from pol.training.storage.store import Store
+from pol.commitments.complete_state import ChunkProof, DocumentType
 
 KIND, VERSION = "pol/chunk", 1
-
-
-def prove_recorded(store: Store, record: LearningRecord, index: int, position: int, leaf: int) -> ChunkProof:
-    """The proof of a leaf of checkpoint ``index``; position and leaf wrap around at their counts.
-
-    The array that holds the leaf is read and hashed, so that no false leaf is sent to a chain.
-
-    Raises:
-        ProtocolError: no such checkpoint, or it isn't what the record says.
-    """
-    run = RecordedRun(store, record)
-    saved = run.document(run.at(index))
-    with run.tensors(saved) as tensors:
-        return prove_at(saved.entries, saved.documents, tensors, position, leaf)
 
 
 def encode(proof: ChunkProof) -> bytes:

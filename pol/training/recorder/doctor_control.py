@@ -79,9 +79,9 @@ class Rehearsal:
         """The store of a recorder of several processes that begin with ``first``, or of this process alone."""
         return self.store if self.size == 1 else f"{self.store}/rank{self.rank if first is None else first}"
 
-    def begin(self, parts: Mapping[str, object]) -> None:
-        """Report that this process records, and the types of its parts."""
-        self._note({"size": self.size, "parts": {name: type(part).__name__ for name, part in parts.items()}})
+    def begin(self) -> None:
+        """Report that this process records."""
+        self._note({"size": self.size})
 
     def note_parted(self, step: int, names: Sequence[str]) -> None:
         """Report arrays of which this process holds another replica than the first one."""

@@ -132,7 +132,7 @@ class Recorder(RecordedTraining):
         self.state.cleared.reporting = self._reporting
         with self._reporting():
             if self._rehearsal is not None:
-                self._rehearsal.begin(self.state.parts)
+                self._rehearsal.begin()
                 self._goes_on = dict.fromkeys(users_frames())
             if self._restore() and (wrong := self._differing()):
                 raise self._not_restored(wrong)

@@ -38,8 +38,7 @@ NEVER, FAR = -1, 1 << 16
 Found: TypeAlias = tuple[str, str, int]
 """Kind, digest, and after how many instructions the loop reads it before it writes it."""
 GENERATOR, MODULE, STATEFUL, SCHEDULER, SCALER = "generator", "module", "stateful", "scheduler", "scaler"
-ATTRIBUTE, PLAIN, GRADIENTS = "attribute", "plain attribute", "gradients"
-VALUE, TENSOR, LOADER = "value", "tensor", "loader"
+ATTRIBUTE, PLAIN, VALUE, TENSOR = "attribute", "plain attribute", "value", "tensor"
 _LOADER = ("dataset", "sampler", "batch_sampler", "generator")
 _LIBRARIES = tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib"))
 _OWN = str(Path(__file__).resolve().parents[2])
@@ -54,9 +53,6 @@ def unrecorded(state: TrainerState, goes_on: Mapping[FrameType, int | None]) -> 
     goes_on: functions in which a resumed loop goes on, and the instruction where it does, if not at the present one.
     """
     search = _Search(state)
-    present = {name: p.grad for name, p in state.model.named_parameters() if p.grad is not None}
-    if gradients := {name: present[name] for name in present.keys() - state.cleared.kept()}:
-        search.found["gradients"] = (GRADIENTS, _digest(gradients) or "", NEVER)
     for name, module in state.model.named_modules():
         search.attributes_of(module, f"module {name}" if name else "the model")
     for name, part in state.parts.items():
@@ -119,9 +115,7 @@ class _Search:
         self._seen.add(id(value))
         self._kept.append(value)
         own = _own_kind(value)
-        if isinstance(value, DataLoader):
-            self.found.setdefault(label, (LOADER, "", self.read))
-        elif _is_data(value) and kind == VALUE:
+        if _is_data(value) and kind == VALUE:
             own = TENSOR
         if own is not None or isinstance(value, Tensor | np.ndarray):
             digest = _digest(value)

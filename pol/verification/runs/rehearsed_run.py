@@ -24,7 +24,7 @@ class UnrecordedState:
     """State of the program that isn't recorded: where it is, what it is, and its digest or its value.
 
     read: after how many instructions the loop reads the variable; -1 if it is overwritten before. where: words for the
-    process that has it, if it is one of several. now: its value after a resumption, if that is another.
+    process that has it, if it is one of several.
     """
 
     name: str
@@ -32,7 +32,6 @@ class UnrecordedState:
     value: str
     read: int = field(default=-1, compare=False)
     where: str = ""
-    now: str = field(default="", compare=False)
 
     @property
     def expression(self) -> str:
@@ -52,14 +51,13 @@ class ProcessReport:
     """What a process reported.
 
     beside: unrecorded state after each step. parted: by step, arrays of which it holds another replica than the first
-    process. failed: an error of its recorder. size: the number of processes. parts: types of the parts by name.
+    process. failed: an error of its recorder. size: the number of processes.
     """
 
     beside: Mapping[int, Mapping[str, UnrecordedState]]
     parted: Mapping[int, tuple[str, ...]] | None = None
     failed: str = ""
     size: int = 1
-    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,11 +81,6 @@ class RehearsedRun:
     def failed(self) -> str:
         """The first error of a recorder; empty if there was none."""
         return next((report.failed for report in self.reports.values() if report.failed), "")
-
-    @property
-    def parts(self) -> Mapping[str, str]:
-        """Types of the parts that some process records, by name."""
-        return {name: type_ for report in self.reports.values() for name, type_ in report.parts.items()}
 
     def of_rank(self, rank: int) -> str:
         """Words for a process among several."""
@@ -138,13 +131,12 @@ def _read(report: Path) -> ProcessReport:
     beside: dict[int, Mapping[str, UnrecordedState]] = {}
     parted: dict[int, tuple[str, ...]] = {}
     failed, size = "", 1
-    parts: Mapping[str, str] = {}
     for line in report.read_text(encoding="utf-8").splitlines():
         item = json.loads(line)
         failed = failed or item.get("failed", "")
-        size, parts = item.get("size", size), item.get("parts", parts)
+        size = item.get("size", size)
         if "parted" in item:
             parted[item["at"]] = tuple(item["parted"])
         if "step" in item:
             beside[item["step"]] = {name: UnrecordedState(name, *found) for name, found in item["beside"].items()}
-    return ProcessReport(beside, parted, failed, size, parts)
+    return ProcessReport(beside, parted, failed, size)

@@ -34,10 +34,9 @@ from pol.verification.runs.resume_diagnosis import (
     explain_resumption,
     explain_unseeded,
     is_held,
-    note_on_variables,
 )
 from pol.verification.runs.run_comparison import StateComparison, generators, undrawn
-from pol.verification.runs.run_difference import Difference, beside_differing, facts_of, first_difference, steady
+from pol.verification.runs.run_difference import Difference, beside_differing, first_difference, steady
 
 EXACT, NOT_DETERMINISTIC, NOT_EXACT = "exact", "not deterministic", "resume not exact"
 SEEN = "exact as far as seen"
@@ -166,9 +165,8 @@ class _Examination:
         """The verdict if launches that nothing has interrupted differ."""
         for other in self._others.values():
             if (first := first_difference(self.whole, other, -1)) is not None:
-                return self._report(
-                    NOT_DETERMINISTIC, explain_different_runs(facts_of(self.whole, other, first)), first
-                )
+                beside = beside_differing(self.whole, other, range(first.found.step + 1))
+                return self._report(NOT_DETERMINISTIC, explain_different_runs(first.found, beside), first)
         return None
 
     def elsewhere(self, threads: int) -> ResumeReport | None:
@@ -193,7 +191,7 @@ class _Examination:
             if begin is None:
                 said = found.failed or ended.output
                 raise OperationalError(f"launched again, the program ended with code {ended.code}: {said}")
-            return self._report(NOT_EXACT, [explain_failure(ended.code, found.failed, ended.output, found.parts)])
+            return self._report(NOT_EXACT, [explain_failure(ended.code, found.failed, ended.output)])
         if begin is None:
             self._others[CUT] = found
             if (different := self.different_launches()) is not None:
@@ -214,8 +212,11 @@ class _Examination:
         """The verdict on a difference after a resumption: it may be one between launches, too."""
         if (different := self._repeated()) is not None:
             return different
-        facts = facts_of(self.whole, found, first, list(self._others.values()), begin)
-        return self._report(NOT_EXACT, [*self._replicas, *explain_resumption(facts)], first)
+        names = steady(self.whole, list(self._others.values()))
+        differing = beside_differing(self.whole, found, range(begin + 1, first.found.step + 1))
+        beside = [item for item in differing if item.name in names]
+        where = "" if first.named is None else self.whole.of_rank(first.named)
+        return self._report(NOT_EXACT, [*self._replicas, *explain_resumption(first.found, beside, where)], first)
 
     def _repeated(self) -> ResumeReport | None:
         """The verdict if a further uninterrupted launch, as far as the first, differs from it."""
@@ -232,7 +233,6 @@ class _Examination:
             return different
         names = steady(self.whole, list(self._others.values()))
         lost = [item for item in self._lost.values() if item.name in names]
-        self._notes += note_on_variables(lost)
         if self._replicas or any(is_held(item) for item in lost):
             return self._report(NOT_EXACT, [*self._replicas, *explain_lost(lost)])
         pairs = ((record, self.chain.records[rank]) for rank, record in self.whole.records.items())

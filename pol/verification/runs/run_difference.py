@@ -7,11 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pol.training.record.recorded_run import RecordedRun
-from pol.training.recorder.unrecorded_state import GRADIENTS, LOADER, TENSOR, VALUE
-from pol.training.state import readable
-from pol.verification.runs.cut_places import cursor_of, parameters_of
+from pol.training.recorder.unrecorded_state import TENSOR, VALUE
 from pol.verification.runs.rehearsed_run import RehearsedRun, UnrecordedState
-from pol.verification.runs.resume_diagnosis import RunDifference
 from pol.verification.runs.run_comparison import StateComparison, compare_states, component_of, undrawn
 
 
@@ -88,8 +85,8 @@ def beside_differing(a: RehearsedRun, b: RehearsedRun, steps: Iterable[int]) -> 
                 continue
             for name, item in report.beside[step].items():
                 lacks = None if item.kind in (VALUE, TENSOR) else item
-                if (now := beside[step].get(name, lacks)) != item:
-                    by_rank[rank].setdefault(name, dataclasses.replace(item, now=now.value if now is not None else ""))
+                if beside[step].get(name, lacks) != item:
+                    by_rank[rank].setdefault(name, item)
     found = []
     for rank, differing in by_rank.items():
         for name, item in differing.items():
@@ -99,45 +96,3 @@ def beside_differing(a: RehearsedRun, b: RehearsedRun, steps: Iterable[int]) -> 
             elif rank == holders[0]:
                 found.append(item)
     return sorted(found, key=lambda item: (item.read < 0, item.read))
-
-
-def facts_of(
-    a: RehearsedRun, b: RehearsedRun, first: Difference, others: Sequence[RehearsedRun] = (), begin: int = -1
-) -> RunDifference:
-    """The facts about a difference of two runs, which begins after step ``begin``.
-
-    others: launches that nothing interrupted; what isn't the same in them doesn't count.
-    """
-    found, record = first.found, a.records[first.process]
-    held_back = (
-        begin > 0 and begin - 1 in record.steps and parameters_of(record, begin) == parameters_of(record, begin - 1)
-    )
-    report = a.reports.get(first.process)
-    beside = {} if report is None else report.beside
-    names = steady(a, others)
-    return RunDifference(
-        difference=found,
-        paths={component: found.in_component(component) for component in found.components},
-        follows_data=bool(cursor_of(record, record.steps[-1])),
-        beside=[
-            item
-            for item in beside_differing(a, b, range(begin + 1, found.step + 1))
-            if not others or item.name in names
-        ],
-        loaders=[item.name for item in beside.get(found.step, {}).values() if item.kind == LOADER],
-        pending=held_back and any(item.kind == GRADIENTS for item in beside.get(begin, {}).values()),
-        where="" if first.named is None else a.of_rank(first.named),
-        parts={} if report is None else report.parts,
-        place=_numbers(record, begin + 1),
-        deterministic=_modes(record).get("environment/modes/deterministic_algorithms") == "true",
-    )
-
-
-def _numbers(record: RecordedRun, step: int) -> dict[str, int]:
-    cursor = cursor_of(record, step) if step in record.steps else {}
-    return {name: int(str(cursor[name])) for name in ("epoch", "batch") if name in cursor} | {"steps": step}
-
-
-def _modes(record: RecordedRun) -> dict[str, str]:
-    documents = record.document(record.checkpoint()).documents
-    return readable.flat({name: data for name, data in documents.items() if name == "environment"})

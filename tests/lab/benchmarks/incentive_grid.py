@@ -7,22 +7,22 @@ from random import Random
 from typing import Any
 
 from lab.benchmarks.figure import Figure
+from lab.incentives.amounts import UNIT
 from lab.incentives.auction_rules import AuctionTerms, bids, shills
 from lab.incentives.coalition_search import MOST_SHARE, SHARES, reverted_found, worst
 from lab.incentives.flood_search import REVERTED as FLOODS_REVERTED
 from lab.incentives.flood_search import reverted_of_floods, worst_flood
+from lab.incentives.griefing import burn_ratio
+from lab.incentives.parameter_design import Design, design
 from lab.incentives.rounds_search import REVERTED as ROUNDS_REVERTED
 from lab.incentives.rounds_search import reverted_of_rounds, worst_of_rounds
 from lab.incentives.rule_variants import REVERTED
+from lab.incentives.task_needs import EXAMPLE, Needs
 from lab.incentives.ticket_weights import Weights
 from pol.errors import ProtocolError
 from pol.incentives.abi import abi_hash
-from pol.incentives.amounts import UNIT
 from pol.incentives.auction import Bid
 from pol.incentives.forced_errors import LARGEST_RATE, ONE, Assignment
-from pol.incentives.game.griefing import burn_ratio
-from pol.incentives.game.needs import Needs
-from pol.incentives.game.parameter_design import Design, design
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.sortition import DrawnDuty, TicketDraw
 
@@ -48,7 +48,7 @@ def incentive_figures() -> dict[str, Figure]:
     found = Honesty()
     for point in designs():
         found.count(point)
-    usual = design(Needs(100 * UNIT, 20 * UNIT, 10 * UNIT, transaction=UNIT // 1000, dispute=UNIT // 100))
+    usual = design(EXAMPLE)
     bit = biased(usual)
     rounds_and_floods = worst_of_rounds().excess, worst_flood().profit
     most = max(*rounds_and_floods, *(worst(usual.needs, share).found.excess for share in SHARES))

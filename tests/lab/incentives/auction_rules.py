@@ -9,10 +9,10 @@ ones, and a submitter's own.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
+from lab.incentives.payoffs import Choice
 from pol.incentives import payouts
 from pol.incentives.abi import abi_hash
 from pol.incentives.auction import Bid
-from pol.incentives.game.payoffs import Choice
 
 MIN_PROMISE = 60
 """Shortest promise."""

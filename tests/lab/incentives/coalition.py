@@ -6,8 +6,8 @@ from itertools import product
 
 from lab.incentives.best_strategy import Solution, State, solve
 from lab.incentives.coalition_moves import Coalition, CoalitionMoves
+from lab.incentives.payoffs import Game
 from lab.incentives.rule_variants import RULES, RuleVariant
-from pol.incentives.game.payoffs import Game
 
 
 def coalitions(share: float) -> Iterator[Coalition]:

@@ -9,11 +9,11 @@ from math import exp
 from typing import NamedTuple
 
 from lab.incentives.best_strategy import GameMove, State
+from lab.incentives.game_inputs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, temptations
+from lab.incentives.payoffs import Game
 from lab.incentives.rule_variants import RuleVariant
 from pol.errors import ProtocolError
 from pol.incentives import payouts
-from pol.incentives.game.game_inputs import CATCH_TRANSACTIONS, CLAIM_TRANSACTIONS, temptations
-from pol.incentives.game.payoffs import Game
 from pol.incentives.payouts import Payout
 
 CLEAN, HIT, LOOKS, SEEN = "clean", "hit", "looks", "seen"

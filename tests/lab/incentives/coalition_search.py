@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from lab.incentives.coalition import CoalitionStrategy, best, coalitions
 from lab.incentives.coalition_moves import Coalition
+from lab.incentives.game_inputs import Stakes, Threat
+from lab.incentives.parameter_design import design
+from lab.incentives.payoffs import Game
 from lab.incentives.rule_variants import REVERTED, RULES, RuleVariant
+from lab.incentives.task_needs import Needs
 from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE
-from pol.incentives.game.game_inputs import Stakes, Threat
-from pol.incentives.game.needs import Needs
-from pol.incentives.game.parameter_design import design
-from pol.incentives.game.payoffs import Game
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import SAYER_OF_BOND, UNSERVED_OF_LOSS, WHOLE, WORDS
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from pol.incentives.amounts import UNIT
+from lab.incentives.amounts import UNIT
 from pol.incentives.payouts import (
     SUBMITTER_OF_VERIFIER_STAKE,
     TREASURY_OF_PRICE,

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
+from lab.incentives.amounts import UNIT
 from lab.incentives.best_strategy import GameMove, Solution, State, solve
-from pol.incentives.amounts import UNIT
 from pol.incentives.payouts import objector_reward
 from pol.incentives.work_shares import pay_of, settle_work
 

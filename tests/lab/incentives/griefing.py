@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from lab.incentives.game_inputs import CLAIM_TRANSACTIONS
+from lab.incentives.parameter_design import LONGEST_TRAINING, YEAR, Design
+from lab.incentives.payoffs import Game
 from pol.incentives import payouts
-from pol.incentives.game.game_inputs import CLAIM_TRANSACTIONS
-from pol.incentives.game.parameter_design import LONGEST_TRAINING, YEAR, Design
-from pol.incentives.game.payoffs import Game
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf
 
-from pol.errors import ProtocolError
-from pol.incentives import payouts
-from pol.incentives.forced_errors import ONE
-from pol.incentives.game.game_inputs import (
+from lab.incentives.game_inputs import (
     CATCH_TRANSACTIONS,
     CLAIM_TRANSACTIONS,
     Costs,
@@ -23,6 +20,8 @@ from pol.incentives.game.game_inputs import (
     Threat,
     over_drawn,
 )
+from pol.incentives import payouts
+from pol.incentives.forced_errors import ONE
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import Deal
 
@@ -49,26 +48,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Game:
-    """One task under the rules of a deployment. Raises ProtocolError: numbers that are no task."""
+    """One task under the rules of a deployment."""
 
     chance: JackpotRules | None
     """None: there are no planted errors."""
     stakes: Stakes
     costs: Costs
     threat: Threat
-
-    def __post_init__(self) -> None:
-        stakes, threat = self.stakes, self.threat
-        if not 1 <= stakes.draws <= stakes.segments:
-            raise ProtocolError(f"can't draw {stakes.draws} of {stakes.segments} segments")
-        if not 1 <= threat.least <= stakes.segments:
-            raise ProtocolError(f"the least cheat has 1 to {stakes.segments} segments, not {threat.least}")
-        if not 0 <= threat.coalition < 1 or threat.seeds < 1:
-            raise ProtocolError("a coalition holds a share of the tickets from 0 to below 1, and somebody draws")
-        if not 0 <= threat.saved_by_one_lie <= 1:
-            raise ProtocolError("one lie saves a part of the training from 0 to 1")
-        if not 0 <= threat.objectors <= 1:
-            raise ProtocolError("somebody objects with a probability from 0 to 1")
 
     # Payments by the rules.
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, exp, log
 
-from pol.claims.sample_size import detection_probability
-from pol.errors import ProtocolError
-from pol.incentives.amounts import amount
-from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE
-from pol.incentives.game.game_inputs import (
+from lab.incentives.amounts import amount
+from lab.incentives.game_inputs import (
     CATCH_TRANSACTIONS,
     CLAIM_TRANSACTIONS,
     Costs,
@@ -21,8 +18,11 @@ from pol.incentives.game.game_inputs import (
     over_drawn,
     temptations,
 )
-from pol.incentives.game.needs import Needs
-from pol.incentives.game.payoffs import Game
+from lab.incentives.payoffs import Game
+from lab.incentives.task_needs import Needs
+from pol.claims.sample_size import detection_probability
+from pol.errors import ProtocolError
+from pol.incentives.forced_errors import LARGEST_RATE, LEAST_RATE, ONE
 from pol.incentives.jackpot import JackpotRules
 from pol.incentives.payouts import (
     DEMANDER_OF_SOLVER_STAKE,
@@ -38,7 +38,7 @@ from pol.incentives.payouts import (
     share_up,
 )
 
-MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
+HOUR, DAY, YEAR = 3600, 86_400, 365 * 86_400
 LONGEST_WINDOW, LONGEST_CLOCK, LONGEST_TRAINING = 90 * DAY, 14 * DAY, 365 * DAY
 REPLAY_GRACE, MOVE_GRACE = 1_800, 300
 """The least graces, in seconds: enough for a transaction while blocks are full."""
@@ -55,25 +55,13 @@ DOUBTFUL = 0.05
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows in seconds."""
+    """Windows in seconds, as long as the slowest party needs them."""
 
     training: int
-    seat: int
-    verification: int
     watch: int
-    disclosure: int
-    challenge: int
-    clock: int
-    replay_grace: int
-    move_grace: int
-    catch: int
+    seating: int
+    """From an empty seat to the end of the challenges."""
     longest_dispute: int
-    exit_delay: int
-
-    @property
-    def seating(self) -> int:
-        """From an empty seat to the end of the challenges."""
-        return self.seat + self.verification + self.watch + self.disclosure + self.challenge
 
 
 @dataclass(frozen=True)
@@ -119,34 +107,21 @@ def design(needs: Needs) -> Design:
     designs with a solver's stake up to `Needs.most_stake`, the cheapest is taken.
 
     Raises:
-        ProtocolError: there are none; the message says what can't be reached and what to change.
+        ProtocolError: there are none.
     """
     designs = alternatives(needs)
     surest = max(d.detection for d in designs)
     designs = [d for d in designs if d.detection >= needs.detection]
     if not designs:
-        raise ProtocolError(
-            f"a cheat in {needs.least} of {needs.segments} segments is drawn with {surest:.3f} at most, not "
-            f"{needs.detection:g}: a task has up to {needs.most_draws} draws; use fewer, longer segments, or let "
-            "the stake deter what isn't drawn"
-        )
+        raise ProtocolError(f"a cheat in {needs.least} of {needs.segments} segments is drawn with {surest:.3f} at most")
     most = 2 * needs.task_value if needs.most_stake is None else needs.most_stake
     stakes = min(d.stakes.solver_stake for d in designs)
     designs = [d for d in designs if d.stakes.solver_stake <= most]
     if not designs:
-        raise ProtocolError(
-            f"no number of draws up to {needs.most_draws} of {needs.segments} segments makes cheating a loss with a "
-            f"stake of {amount(most)}: it takes {amount(stakes)}; allow a higher stake, or fewer and longer segments"
-        )
+        raise ProtocolError(f"cheating is a loss with a stake of {amount(stakes)}, not with one of {amount(most)}")
     best = min(designs, key=lambda d: d.pays)
     if best.pays > needs.task_value:
-        raise ProtocolError(
-            f"the task is worth {amount(needs.task_value)} and costs {amount(best.pays)}: {amount(best.stakes.price)} "
-            f"for the training, {amount(best.overhead - best.game.tax)} for {needs.paid_beside} and treasury, "
-            f"{amount(best.game.tax)} for watchers; "
-            "it isn't worth training by strangers: accept a higher stake, less confidence, a smaller coalition or "
-            "cheaper replays"
-        )
+        raise ProtocolError(f"the task is worth {amount(needs.task_value)} and costs {amount(best.pays)}")
     return best
 
 
@@ -154,10 +129,9 @@ def alternatives(needs: Needs) -> list[Design]:
     """A design for each number of draws that has one. More draws cost more and need a lower stake.
 
     Raises:
-        ProtocolError: there is none; the message says what can't be reached and what to change.
+        ProtocolError: there is none.
     """
     chance = _chance(needs)
-    _check_waiting(needs)
     designs, failed = [], ProtocolError("no draws")
     for draws in range(1, min(needs.most_draws, needs.segments) + 1):
         try:
@@ -175,59 +149,27 @@ def _chance(needs: Needs) -> JackpotRules:
     watchers = ceil(-log(alone) / (1 - needs.coalition))
     rate = min(max(ceil((1 - DOUBTFUL ** (1 / needs.paid_within)) * ONE), LEAST_RATE), LARGEST_RATE)
     if needs.coalition * needs.seeds >= 1.25:
-        raise ProtocolError(
-            f"a coalition with {needs.coalition:.0%} of the tickets and a choice of {needs.seeds} seeds earns more "
-            "than the tax with tasks of its own; use a beacon that nobody can bias"
-        )
+        raise ProtocolError("the coalition earns more than the tax with tasks of its own")
     return JackpotRules(watchers, 2 * watchers, rate)
 
 
-def _check_waiting(needs: Needs) -> None:
-    """Check that watchers can't wait for others' commitments and still replay."""
-    segment = needs.train_seconds / needs.segments
-    if segment / needs.fastest <= needs.commit_window:
-        raise ProtocolError(
-            f"a segment is replayed in {segment / needs.fastest:.0f} s and commitments are taken for "
-            f"{needs.commit_window} s: a watcher can replay after it sees another's commitment, so all wait; "
-            "make segments longer (fewer) or the commit window shorter"
-        )
-
-
 def _windows(needs: Needs, draws: int) -> Windows:
-    """Windows that the slowest party can meet."""
     segment = needs.train_seconds / needs.segments
-    replay = ceil(2 * draws * segment * needs.slowest)
-    clock = max(DAY, ceil(4 * max(segment, needs.side_seconds) * needs.slowest))
-    replay_grace = max(REPLAY_GRACE, ceil(SPARE * max(segment, needs.replay_seconds) * needs.slowest))
-    move_grace = max(MOVE_GRACE, ceil(SPARE * needs.move_seconds * needs.slowest))
-    window = max(HOUR, replay)
-    training = ceil(SPARE * needs.train_seconds * needs.slowest)
+    clock = max(DAY, ceil(4 * segment * needs.slowest))
+    grace = max(REPLAY_GRACE, ceil(SPARE * segment * needs.slowest))
+    verification = max(HOUR, ceil(2 * draws * segment * needs.slowest))
+    training = max(HOUR, ceil(SPARE * needs.train_seconds * needs.slowest))
+    watch = verification + needs.commit_window
     for name, seconds, most in (
-        ("verifying the draws", window + needs.commit_window, LONGEST_WINDOW),
+        ("verifying the draws", watch, LONGEST_WINDOW),
         ("making all moves of one side of a dispute", clock, LONGEST_CLOCK),
         ("training", training, LONGEST_TRAINING),
     ):
         if seconds > most:
-            raise ProtocolError(
-                f"{name} takes the slowest party {seconds} s and the contract admits {most}: "
-                "make segments shorter, draw fewer, or keep slow machines out"
-            )
-    dispute = 2 * clock + REPLAY_POSITIONS * replay_grace + MOVE_POSITIONS * move_grace
-    watch = window + needs.commit_window
-    return Windows(
-        training=max(HOUR, training),
-        seat=HOUR,
-        verification=window,
-        watch=watch,
-        disclosure=6 * HOUR,
-        challenge=DAY,
-        clock=clock,
-        replay_grace=replay_grace,
-        move_grace=move_grace,
-        catch=7 * DAY,
-        longest_dispute=dispute,
-        exit_delay=max(7 * DAY, watch) + dispute + DAY,
-    )
+            raise ProtocolError(f"{name} takes the slowest party {seconds} s and the contract admits {most}")
+    seating = HOUR + verification + watch + 6 * HOUR + DAY
+    dispute = 2 * clock + REPLAY_POSITIONS * grace + MOVE_POSITIONS * MOVE_GRACE
+    return Windows(training, watch, seating, dispute)
 
 
 def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) -> Design:
@@ -285,10 +227,7 @@ def _settle(needs: Needs, chance: JackpotRules, draws: int, windows: Windows) ->
         if (price, solver_stake, fee, verifier_stake, bond) == before:
             break
         if max(price, solver_stake, verifier_stake) > MOST:
-            raise ProtocolError(
-                "stakes grow without end: locking money costs more than it deters; "
-                "shorten the windows or lower the interest"
-            )
+            raise ProtocolError("stakes grow without end: locking money costs more than it deters")
     stakes = Stakes(
         price, fee, solver_stake, verifier_stake, bond, share * chance.shares, needs.segments, draws, not needs.exact
     )
@@ -316,10 +255,7 @@ def _false_words(needs: Needs) -> float:
     seat = _seat(needs)
     alone = 1 - seat - seat * WORDS * SAYER_OF_BOND / WHOLE
     if alone <= 0:
-        raise ProtocolError(
-            f"a coalition with {needs.coalition:.0%} of the tickets and a choice of {needs.seeds} seeds decides whose "
-            "word counts that a solver doesn't serve: use a beacon that nobody can bias, or a market of more parties"
-        )
+        raise ProtocolError("the coalition decides whose word counts that a solver doesn't serve")
     return (1 + needs.margin) * seat * WHOLE / (UNSERVED_OF_LOSS * alone)
 
 
@@ -346,10 +282,7 @@ def _solver_total(needs: Needs, chance: JackpotRules, draws: int) -> float:
             found = min(found, hit * (1 - seat) ** WORDS)
             gain = (needs.cheat_gain if cheated >= needs.least else 0) + needs.training * min(1.0, cheated * saved)
             if found <= needs.rejects_honest:
-                raise ProtocolError(
-                    f"honest work is rejected as often ({needs.rejects_honest:g}) as a cheat in {cheated} of {n} "
-                    f"segments is found by {draws} draws; draw more or use fewer, longer segments"
-                )
+                raise ProtocolError(f"honest work is rejected as often as a cheat in {cheated} segments is found")
             worst = max(worst, more * gain / (found - needs.rejects_honest))
     return worst
 

@@ -1,1 +1,0 @@
-"""Learning records on chain."""

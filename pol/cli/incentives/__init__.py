@@ -1,1 +1,0 @@
-"""``pol econ``: parameters with which honesty pays best."""
