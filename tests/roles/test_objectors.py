@@ -20,9 +20,9 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.execution.executor import Executor
 from pol.graph.step_program import StepProgram
-from pol.roles.party.attentive_executors import attentive
 from pol.roles.party.data_availability import answer_demands
 from pol.roles.party.decisions import Action
+from pol.roles.party.evidence import attentive
 from pol.roles.party.policy import PUBLIC_CHAIN
 from pol.roles.process import attention
 from pol.roles.process.party_process import DecisionResult, Process

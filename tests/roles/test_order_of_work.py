@@ -13,7 +13,7 @@ from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.data_availability import demand_state
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.open_disputes import OpenDispute, open_disputes
+from pol.roles.party.dispute_session import OpenDispute, open_disputes
 from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.party_process import OLD_LOOK, DecisionResult, Process
 from pol.roles.submitter.submitter import Offer

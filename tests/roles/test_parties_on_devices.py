@@ -12,7 +12,7 @@ from pol.chain.desks.task_registry import TaskOutcome
 from pol.execution.device.device_executor import DeviceExecutor
 from pol.execution.device.host import HostDevice
 from pol.execution.device.open_device import executors_on
-from pol.roles.party.attentive_executors import AttentiveDevice
+from pol.roles.party.evidence import AttentiveDevice
 from pol.roles.party.role import Role
 from pol.roles.solver.solver import Solver, train_canonically
 from pol.training.task.learning_proof import load_checkpoint

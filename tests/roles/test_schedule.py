@@ -18,7 +18,7 @@ from pol.errors import ProtocolError
 from pol.execution.cpu import on_all_cores
 from pol.execution.executor import Executor
 from pol.graph.step_program import StepProgram
-from pol.roles.party.attentive_executors import attentive
+from pol.roles.party.evidence import attentive
 from pol.roles.process import attention, schedule
 from pol.roles.process.obligations import reading_seconds
 from pol.roles.process.schedule import Job, late_job

@@ -17,8 +17,8 @@ from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.claims.segment_claim import SegmentClaim
 from pol.dispute.position import Side
 from pol.roles.party.decisions import Action, Wait
-from pol.roles.party.log_disputant import LogDisputant
 from pol.roles.party.policy import HOUR
+from pol.roles.party.replaying_party import LogDisputant
 from pol.roles.party.role import Role
 from pol.roles.process import attention
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process

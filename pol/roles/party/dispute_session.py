@@ -10,13 +10,53 @@ from pol.chain.account.gas_fees import Budget
 from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.dispute_desk import DisputeDesk
+from pol.chain.desks.market import Matter
 from pol.dispute.agreed_facts import AtStep
 from pol.dispute.moves import Answer, Move, Upheld
 from pol.dispute.play.honest_players import NothingToDispute, Player, ReplayPlayer
 from pol.dispute.position import Level, Position, Side
 from pol.dispute.rules import answered, apply
 from pol.graph.step_program import StepProgram
+from pol.roles.party.role import Role
 from pol.roles.party.trace_publications import TracePublications
+
+
+@dataclass(frozen=True)
+class OpenDispute:
+    """A dispute that has no winner yet. It may be moot."""
+
+    matter: Matter
+    number: int
+    task_id: bytes
+
+
+def open_disputes(role: Role) -> list[OpenDispute]:
+    """The disputes in which a party plays, oldest first."""
+    return role.connection.once(("open disputes", role), lambda: _open_disputes(role))
+
+
+def _open_disputes(role: Role) -> list[OpenDispute]:
+    found, own = list[OpenDispute](), role.wallet.address
+    for matter, court in role.market.courts.items():
+        started = [court.game.events("Started", **{side: own}) for side in ("asserter", "challenger")]
+        numbers = {int(event["number"]) for events in started for event in events}
+        if numbers:
+            numbers -= {int(event["number"]) for event in court.game.events("Resolved")}
+        if numbers:
+            names = court.desk.EVENTS
+            for event in court.desk.events(names.challenged):
+                if int(event[names.number]) in numbers:
+                    found.append(OpenDispute(matter, int(event[names.number]), bytes(event["taskId"])))
+    return found
+
+
+def asked_tasks(role: Role) -> set[bytes]:
+    """The open tasks that a party has trained, about whose log somebody demands data or says something."""
+    market, own = role.market, role.wallet.address
+    begun = {bytes(event["taskId"]) for event in market.registry.events("Awarded", solver=own)}
+    begun -= {bytes(event["taskId"]) for event in market.registry.events("TaskClosed")} if begun else begun
+    return {each for each in begun if market.demands.demands(each) or market.counterclaims.open_for(each)}
+
 
 GAME_GAS = 1_000_000
 """Gas of one side in the longest dispute, with challenge and settlement (docs/goals.md)."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from pol.arithmetic.primitives import Words
 from pol.chain.desks.challenges import ClaimCharge, ClaimChargeKind
@@ -19,9 +21,8 @@ from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
 from pol.dispute.play.kept_traces import KeptTraces
 from pol.dispute.play.receipt_evidence import open_receipt
 from pol.errors import ProtocolError
-from pol.execution.executor import ExecutorFactory
+from pol.execution.executor import Executor, ExecutorFactory, ResidentExecutor
 from pol.graph.step_program import Component, StepProgram
-from pol.roles.party.attentive_executors import attentive
 from pol.roles.party.execution_journal import ExecutionJournal
 from pol.roles.party.kept_store import KeptStore
 from pol.roles.party.profile_evidence import ProfileEvidence
@@ -30,6 +31,50 @@ from pol.roles.party.task_reader import TaskReader
 from pol.training.task.learning_proof import load_checkpoint
 from pol.verification.verdict.second_look import compare_second_looks, needs_second_look
 from pol.verification.verdict.segment_verification import verify_segment
+
+STEPS = {"run", "advance", "watch", "advance_resident"}
+
+
+def attentive(executors: ExecutorFactory, look: Callable[[], None]) -> ExecutorFactory:
+    """Executors that look up before each step."""
+
+    def made(program: StepProgram, constants: Sequence[Words]) -> Executor:
+        executor = executors(program, constants)
+        if isinstance(executor, ResidentExecutor):
+            return AttentiveDevice(executor, look)
+        return AttentiveExecutor(executor, look)
+
+    return made
+
+
+def _passed(name: str) -> Any:
+    def method(self: AttentiveExecutor, *arguments: Any) -> Any:
+        if name in STEPS:
+            self.look()
+        return getattr(self.executor, name)(*arguments)
+
+    return method
+
+
+@dataclass(frozen=True)
+class AttentiveExecutor:
+    """See `attentive`."""
+
+    executor: Executor
+    look: Callable[[], None]
+    run, advance, watch = map(_passed, ("run", "advance", "watch"))
+
+    def observing(self, nodes: Sequence[int]) -> AttentiveExecutor:
+        """See Executor."""
+        return replace(self, executor=self.executor.observing(nodes))
+
+
+class AttentiveDevice(AttentiveExecutor):
+    """One whose states stay on a device."""
+
+    place, fetch, fetch_observed = map(_passed, ("place", "fetch", "fetch_observed"))
+    advance_resident, state_root = map(_passed, ("advance_resident", "state_root"))
+
 
 EXECUTIONS = frozenset({ClaimChargeKind.REPLAY, ClaimChargeKind.BEFORE, ClaimChargeKind.RECEIPT})
 """Charges that are decided by executing the task's own program."""

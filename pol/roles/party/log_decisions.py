@@ -15,7 +15,7 @@ from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import MarketTask
 from pol.dispute.position import Side
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.log_disputant import LogDisputant
+from pol.roles.party.replaying_party import LogDisputant
 from pol.roles.party.role import PublicCall, Role
 from pol.roles.party.task_reader import TaskReader
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pol.errors import OperationalError, PolError
 from pol.roles.party.decisions import Action, Decision, Mode
-from pol.roles.party.open_disputes import open_disputes
+from pol.roles.party.dispute_session import open_disputes
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import begun_tasks

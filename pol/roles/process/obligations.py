@@ -15,7 +15,7 @@ from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
 from pol.roles.party.data_availability import current_demands, own_demands
 from pol.roles.party.decisions import Wait
-from pol.roles.party.open_disputes import OpenDispute, open_disputes
+from pol.roles.party.dispute_session import OpenDispute, open_disputes
 from pol.roles.party.policy import MINUTE
 from pol.roles.party.role import Role
 

@@ -16,7 +16,7 @@ from pol.chain.account.wallet import Reverted
 from pol.chain.contract.binding import view_lines
 from pol.errors import OperationalError, PolError, ProtocolError
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.open_disputes import asked_tasks, open_disputes
+from pol.roles.party.dispute_session import asked_tasks, open_disputes
 from pol.roles.party.party import Party
 from pol.roles.party.role import Role
 from pol.roles.process.obligations import at_stake, final_tasks, reading_seconds

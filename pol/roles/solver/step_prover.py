@@ -13,8 +13,8 @@ from pol.arithmetic.primitives import Words
 from pol.chain.desks.proven_steps import StepProof, context_of
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.errors import ProtocolError
-from pol.roles.party.log_disputant import LogDisputant
 from pol.roles.party.proof_pins import batches
+from pol.roles.party.replaying_party import LogDisputant
 from pol.training.task.learning_proof import load_checkpoint
 from pol.zk.circuits import Circuit, load_circuit
 from pol.zk.exact import exact_prover

@@ -10,7 +10,7 @@ from pol.roles.party.data_availability import current_demands, demand_state, dem
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.process.obligations import require_nothing_due
 from pol.roles.process.work_time import require_time_to_look
-from pol.roles.whistleblower.look_conditions import reason_to_leave, untimely
+from pol.roles.whistleblower.join_strategy import reason_to_leave, untimely
 from pol.roles.whistleblower.objector import FalseSegment, Objector, UnseenSegment
 
 DEMANDS = 4

@@ -12,7 +12,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.data_availability import lost_states
 from pol.roles.party.dispute_session import GAME
 from pol.roles.party.kept_store import KeptStore
-from pol.roles.party.log_disputant import LogDisputant
+from pol.roles.party.replaying_party import LogDisputant
 from pol.roles.process.defence import require_defensible
 from pol.roles.whistleblower.join_strategy import JoinStrategy
 from pol.roles.whistleblower.second_opinion import FLAKY, SecondOpinion
