@@ -19,7 +19,7 @@ from web3.contract import Contract
 from anvil_node import anvil_node
 from lab.disputes.dispute_match import Match, play
 from pol.arithmetic.primitives import Words
-from pol.chain.artifacts import artifact
+from pol.chain.contract_abi import artifact
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root
@@ -29,8 +29,7 @@ from pol.dispute.encoding.move_encoding import encode
 from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer
-from pol.dispute.position import HASH_BITS, ClaimKind, Position, Side
-from pol.dispute.state_hash import state_hash
+from pol.dispute.position import HASH_BITS, ClaimKind, Position, Side, state_hash
 from pol.execution.cpu import CpuExecutor
 from pol.execution.disputed_element import reads
 from pol.graph.node import InputKind, Node

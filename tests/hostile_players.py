@@ -6,8 +6,7 @@ from random import Random
 from pol.commitments.array import LEAF_SIZE
 from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute.moves import Answer, Describe, IllegalMove, Move, OpenBody, Unfold
-from pol.dispute.play.distance_evidence import SumEvidence
-from pol.dispute.play.honest_players import NothingToDispute
+from pol.dispute.play.honest_players import NothingToDispute, SumEvidence
 from pol.dispute.position import TREES, Level, Position
 from pol.dispute.rules import answered, described, opened_body, unfolded
 from pol.graph.step_program import StepProgram

@@ -100,7 +100,7 @@ def test_test_modules_have_names_of_their_own() -> None:
 
 OWN_JSON = {
     "pol/commitments/canonical_json.py": "the bounded reader itself",
-    "pol/chain/artifacts.py": "files of the package",
+    "pol/chain/contract_abi.py": "files of the package",
     "pol/chain/rpc/rpc_cache.py": "the requests that this process has made",
     "pol/roles/rounds/kept_rounds.py": "what a party wrote into its own folder",
     "pol/verification/profile/torch_reruns.py": "lines of a process that pol has started",
@@ -109,7 +109,7 @@ OWN_JSON = {
     "pol/zk/native_process.py": "the answer of a process that pol has started",
     "pol/zk/ezkl/worker.py": "the request of the process that started it, and what EZKL wrote for it",
     "pol/zk/ezkl/ezkl_prover.py": "what EZKL wrote into a folder of this process",
-    "pol/zk/ezkl/verifier_contract.py": "the compiler's output",
+    "pol/zk/ezkl/keys.py": "the compiler's output",
 }
 
 

@@ -3,10 +3,10 @@ from .account.remote_signer import RemoteSigner as RemoteSigner
 from .account.signers import from_keystore as from_keystore
 from .account.signers import read_passphrase as read_passphrase
 from .account.wallet import Wallet as Wallet
+from .deployments.contract_layout import deploy_rounds as deploy_rounds
 from .deployments.deployment import Deployment as Deployment
+from .deployments.deployment import RoundsDeployment as RoundsDeployment
 from .deployments.deployment import deploy as deploy
-from .deployments.rounds_deployment import RoundsDeployment as RoundsDeployment
-from .deployments.rounds_layout import deploy_rounds as deploy_rounds
 from .node.connection import Connection as Connection
 from .rounds.accusation import Accuser as Accuser
 from .rounds.plan_terms import PlanCommitment as PlanCommitment

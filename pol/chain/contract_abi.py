@@ -5,9 +5,11 @@ By eth_abi alone. web3 searches the whole interface for each call, which takes l
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Any
 
 from eth_abi.abi import decode, encode
@@ -16,9 +18,27 @@ from eth_typing import ChecksumAddress
 from eth_utils.abi import collapse_if_tuple
 from eth_utils.address import to_checksum_address
 
-from pol.chain.artifacts import artifact
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError
+
+
+@cache
+def artifact(contract: str) -> dict[str, Any]:
+    """ABI and creation bytecode of a contract. Raises OperationalError: the artifact is missing."""
+    path = files("pol.chain") / "artifacts" / f"{contract}.json"
+    try:
+        document: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise OperationalError(f"no artifact of contract {contract}: build it with .ci/artifacts.py") from error
+    return document
+
+
+@cache
+def contracts() -> tuple[str, ...]:
+    """Names of all contracts that have an artifact."""
+    folder = files("pol.chain") / "artifacts"
+    return tuple(sorted(f.name.removesuffix(".json") for f in folder.iterdir() if f.name.endswith(".json")))
+
 
 Entry = dict[str, Any]
 """A member of an interface, or an argument of one, as the compiler writes it."""

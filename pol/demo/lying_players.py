@@ -15,8 +15,7 @@ from pol.arithmetic.primitives import Words, apply
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.cpu import CpuElement, CpuNode
 from pol.execution.executor import Executor, Seen
-from pol.execution.operand_reads import read_operands, registers
-from pol.execution.operand_sources import Sources
+from pol.execution.operand_sources import Sources, read_operands, registers
 from pol.execution.reference import next_state
 from pol.graph.node import Node, Source
 from pol.graph.step_program import StepProgram

@@ -10,9 +10,8 @@ from pol.chain.court.dispute_game import packed
 from pol.chain.desks.market import Matter
 from pol.demo.scenario_report import DisputeReport, ether
 from pol.dispute.moves import ProveStep
-from pol.dispute.position import Side
+from pol.dispute.position import Side, state_hash
 from pol.dispute.rules import apply, picked
-from pol.dispute.state_hash import state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram

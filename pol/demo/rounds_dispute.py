@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from web3 import Web3
 
 from pol.chain.account.wallet import Wallet
-from pol.chain.deployments.rounds_layout import deploy_rounds
+from pol.chain.deployments.contract_layout import deploy_rounds
 from pol.chain.node.connection import Connection
 from pol.chain.rounds.plan_terms import PlanCommitment, PlanMoney, PlanTerms
 from pol.chain.rounds.round_contracts import RoundContracts

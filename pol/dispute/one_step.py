@@ -14,10 +14,10 @@ from pol.commitments.merkle import climb, depth
 from pol.commitments.program_hash import SLOT_TAG
 from pol.commitments.tensor import ListTag
 from pol.dispute.agreed_facts import AtElement, AtNode, AtSlot, AtState, AtTerm, Pick, node_of, picked_roots, step_of
+from pol.dispute.disputed_claim import ProgramHeader
 from pol.dispute.moves import DisputeEnded, IllegalMove, ProveSlot, ProveStep, ProveSum, Upheld
 from pol.dispute.openings import Opening, require_branch, require_node_opening, require_opening, word_in_leaf
 from pol.dispute.position import CHUNK_TERMS, Level, Position
-from pol.dispute.program_header import ProgramHeader
 from pol.graph.node import InputKind, Node, Operand, Source
 from pol.graph.step_program import Slot
 from pol.graph.tensor_type import LEAF_WORDS

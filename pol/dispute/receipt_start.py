@@ -5,12 +5,11 @@ from __future__ import annotations
 from pol.commitments.merkle import climb, depth, tree
 from pol.commitments.receipt import receipt_nodes, receipt_of
 from pol.dispute.agreed_facts import AtStep, Replayed
-from pol.dispute.disputed_claim import ReceiptClaim
+from pol.dispute.disputed_claim import ProgramHeader, ReceiptClaim
 from pol.dispute.encoding.packed_bytes import PackedReader
 from pol.dispute.moves import IllegalMove
 from pol.dispute.openings import WrongInclusionProof
 from pol.dispute.position import HASH_BITS, Level, Position, Side
-from pol.dispute.program_header import ProgramHeader
 from pol.dispute.rules import lay_open
 
 NOTHING = bytes(32)

@@ -30,6 +30,7 @@ from pol.dispute.agreed_facts import (
     node_of,
     step_of,
 )
+from pol.dispute.disputed_claim import ProgramHeader
 from pol.dispute.moves import (
     Answer,
     Describe,
@@ -49,7 +50,6 @@ from pol.dispute.moves import (
 from pol.dispute.one_step import prove_slot, prove_step, prove_sum
 from pol.dispute.openings import WrongInclusionProof, require_branch, word_in_leaf
 from pol.dispute.position import SUMS, TREES, Level, Position
-from pol.dispute.program_header import ProgramHeader
 from pol.graph.step_program import Slot
 from pol.graph.tensor_type import LEAF_WORDS
 

@@ -12,8 +12,7 @@ import numpy as np
 from pol.arithmetic.interpreter import values
 from pol.arithmetic.primitives import Words, apply
 from pol.errors import ProtocolError
-from pol.execution.operand_reads import FILLED, Indices, read_operands, registers
-from pol.execution.operand_sources import Sources
+from pol.execution.operand_sources import FILLED, Indices, Sources, read_operands, registers
 from pol.graph.node import InputKind, Node
 from pol.graph.tensor_type import unravel
 

@@ -9,8 +9,15 @@ import numpy as np
 from pol.arithmetic.interpreter import run
 from pol.arithmetic.primitives import Words
 from pol.execution.executor import Seen
-from pol.execution.operand_reads import Indices, read_operands, registers
-from pol.execution.operand_sources import Sources, check_observed, check_step, check_tensors
+from pol.execution.operand_sources import (
+    Indices,
+    Sources,
+    check_observed,
+    check_step,
+    check_tensors,
+    read_operands,
+    registers,
+)
 from pol.graph.node import Node
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import unravel

@@ -9,8 +9,7 @@ from pol.claims.acceptance_rule import EXACT
 from pol.dispute.position import Side
 from pol.graph.step_program import Component
 from pol.report.disputes.dispute_entries import entries
-from pol.report.disputes.dispute_narrowing import narrowing
-from pol.report.disputes.dispute_picture import COLORS
+from pol.report.disputes.dispute_narrowing import COLORS, narrowing
 from pol.report.elements import charts
 from pol.report.elements.html_elements import Markup, element, join, table
 from pol.report.elements.page_parts import (

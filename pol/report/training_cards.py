@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pol.report.elements import charts
 from pol.report.elements.html_elements import Markup, element, join, table
 from pol.report.elements.page_parts import card, counted, folded, note
-from pol.verification.engines.slot_engine import SlotDistance
+from pol.verification.engines.engine import SlotDistance
 from pol.verification.examination.training_course import TrainingCourse
 
 FARTHEST = 5

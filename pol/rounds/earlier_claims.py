@@ -4,16 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pol.errors import ProtocolError
+from pol.arithmetic.primitives import Words
+from pol.errors import OperationalError, ProtocolError
+from pol.rounds.auditing.claim_replay import PublishedTensors
 from pol.rounds.auditing.roster_rules import final_of
 from pol.rounds.claim_author import MadeClaim
-from pol.rounds.log.log_entries import ClaimEntry, RosterEntry
-from pol.rounds.log.logged_rounds import is_signed, read_rounds
+from pol.rounds.log.log_entries import ClaimEntry, RosterEntry, require_author
+from pol.rounds.log.logged_rounds import LoggedRounds, is_signed, read_rounds
 from pol.rounds.log.rounds_log import load_head, read_entries
 from pol.rounds.plan.source_rules import ClaimPlace
-from pol.rounds.published_claim import published_claim
 from pol.rounds.roster import Roster
+from pol.rounds.round_claim import BoundSlot
 from pol.training.storage.store import Store
+
+
+def published_claim(rounds: LoggedRounds, entry: ClaimEntry) -> MadeClaim:
+    """A claim with the slots of its end that can be read; ``rounds`` have its sources, which hold what it keeps.
+
+    Raises:
+        ProtocolError: it isn't signed by its author.
+        OperationalError: its end is withheld.
+    """
+    require_author(entry)
+    tensors, end = PublishedTensors(rounds), rounds.end(entry)
+    words: dict[int, Words] = {}
+    for slot, shown in enumerate(end):
+        try:
+            words[slot] = tensors.of(BoundSlot(entry.claim.digest, slot, shown.root))
+        except OperationalError:
+            if shown.is_held:
+                raise
+    return MadeClaim(entry, tuple(end), words)
 
 
 def require_logged(store: Store, worker: str, roster: Roster | None, claims: Collection[bytes]) -> None:

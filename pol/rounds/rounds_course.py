@@ -26,7 +26,7 @@ from pol.rounds.auditing.claim_replay import (
 )
 from pol.rounds.log.log_entries import ClaimEntry
 from pol.rounds.log.logged_rounds import LoggedRounds
-from pol.verification.engines.slot_engine import SlotDistance, slot_distances
+from pol.verification.engines.engine import SlotDistance, slot_distances
 from pol.verification.examination.training_course import spread
 
 MOST_CLAIMS = 200

@@ -6,17 +6,45 @@ docs/spec/zk.md, "Network".
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import rfc8785
 
+from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError
-from pol.zk.document_files import read_document
+
+
+class Document(Protocol):
+    """A value with a canonical file."""
+
+    def to_json(self) -> bytes:
+        """The file."""
+        ...
+
+
+D = TypeVar("D", bound=Document)
+
+
+def read_document(data: bytes, refusal: str, build: Callable[[Any], D]) -> D:
+    """The value that `build` makes of the JSON in an untrusted file.
+
+    Raises ProtocolError, which begins with `refusal`, for anything that its `to_json` would not write.
+    """
+    raw = canonical_json.parse(data, f"{refusal}: it")
+    try:
+        found = build(raw)
+        is_same = found.to_json() == data
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProtocolError(f"{refusal}: {error!r}") from error
+    if not is_same:
+        raise ProtocolError(f"{refusal}: its JSON isn't canonical, or has unknown fields")
+    return found
+
 
 VERSION = 1
 MAX_SCALE = 28

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +18,8 @@ from torch._decomp import core_aten_decompositions
 from torch.fx import Node as Traced
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pol.errors import ProtocolError
+from pol.errors import OperationalError, ProtocolError
+from pol.zk.circuits import CIRCUIT, NETWORK, STEP, folder
 from pol.zk.fixed_point import quantize
 from pol.zk.network import NetworkNode, NetworkOp, StepNetwork, broadcast
 
@@ -291,3 +296,44 @@ def _flat(arguments: Any) -> list[Any]:
     if isinstance(arguments, list | tuple):
         return [part for argument in arguments for part in _flat(argument)]
     return [arguments]
+
+
+SCALE = 20
+"""Numbers of the circuits are multiples of 2**-20."""
+
+
+def step_module(place: Path) -> ModuleType:
+    """The module that defines a circuit's step. It is executed, so it has to be trusted.
+
+    Raises OperationalError if there is none.
+    """
+    spec = importlib.util.spec_from_file_location(f"circuit_{place.name}", place / STEP)
+    if spec is None or spec.loader is None or not (place / STEP).is_file():
+        raise OperationalError(f"there is no {place / STEP}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def network_of(place: Path) -> StepNetwork:
+    """The network of a circuit's step."""
+    module = step_module(place)
+    return trace(module.step, module.INPUTS, SCALE)
+
+
+def main(arguments: list[str]) -> int:
+    """Number of files that differ, which are written unless `--check` is given."""
+    differing = 0
+    for place in sorted(path.parent for path in folder().glob(f"*/{CIRCUIT}")):
+        data = network_of(place).to_json()
+        file = place / NETWORK
+        if not file.is_file() or file.read_bytes() != data:
+            differing += 1
+            print(f"{file} {'differs from its step' if '--check' in arguments else 'written'}")
+            if "--check" not in arguments:
+                file.write_bytes(data)
+    return differing if "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

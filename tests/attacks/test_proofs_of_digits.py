@@ -12,7 +12,7 @@ from pol.claims.acceptance_rule import is_accepted
 from pol.errors import Fault
 from pol.training.storage.store import Store
 from pol.training.task.learning_proof import load_checkpoint
-from pol.verification.profile.profile_threshold import FLOOR
+from pol.verification.profile.profile_claim import FLOOR
 from pol.verification.verdict.segment_verification import verify_segment
 from pol.verification.verdict.verdict import Outcome, Reason
 

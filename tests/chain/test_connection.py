@@ -13,7 +13,7 @@ from pol.chain.account.wallet import Reverted, Wallet
 from pol.chain.deployments.deployment import Deployment, deploy
 from pol.chain.desks.market import Market
 from pol.chain.node.connection import Connection
-from pol.dispute.encoding.move_gas import BLOCK_GAS
+from pol.dispute.encoding.move_sizes import BLOCK_GAS
 from pol.errors import OperationalError, ProtocolError
 
 LOOP = "0x5f355b60019003806002570000"

@@ -10,9 +10,8 @@ from web3 import Web3
 from web3.logs import STRICT
 
 from memory_chain import MemoryChain
-from pol.chain.artifacts import artifact, contracts
 from pol.chain.contract.binding import Binding
-from pol.chain.contract_abi import ContractAbi
+from pol.chain.contract_abi import ContractAbi, artifact, contracts
 from pol.chain.node.connection import Connection
 from pol.errors import OperationalError
 

@@ -16,7 +16,7 @@ from misbehaving_nodes import Pass, Raw, gateway
 from node_snapshots import order
 from pol.chain.account.wallet import Wallet
 from pol.chain.node.connection import Connection
-from pol.chain.rpc.log_ranges import MOST, LogRanges, NoLogs
+from pol.chain.rpc.rpc_methods import MOST, LogRanges, NoLogs
 from pol.errors import OperationalError
 from shared_chain import SharedChain
 

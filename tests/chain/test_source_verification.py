@@ -12,8 +12,7 @@ import pytest
 
 from loopback_server import Quiet, serving
 from pol.chain.account.wallet import Wallet
-from pol.chain.artifacts import artifact
-from pol.chain.contract_abi import init_code
+from pol.chain.contract_abi import artifact, init_code
 from pol.chain.deployment_rules import MARKET_RULES, Settings
 from pol.chain.deployments.deployment_plan import Plan
 from pol.chain.node.connection import Connection

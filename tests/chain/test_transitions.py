@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from contract_run import FORGE
-from pol.chain.artifacts import artifact, contracts
+from pol.chain.contract_abi import artifact, contracts
 from pol.chain.desks.objections import DISPUTABLE
 from pol.chain.desks.task_registry import Status
 

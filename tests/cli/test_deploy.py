@@ -13,8 +13,7 @@ from node_snapshots import order, unchanged
 from pol.chain.account.gas_fees import ORACLE
 from pol.chain.account.wallet import Wallet
 from pol.chain.contract.creation import FACTORY, first_child
-from pol.chain.deployments.deployment import Deployment
-from pol.chain.deployments.rounds_deployment import RoundsDeployment
+from pol.chain.deployments.deployment import Deployment, RoundsDeployment
 from pol.chain.node.connection import Connection
 from pol.errors import ProtocolError
 

@@ -20,7 +20,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import capture
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load, publish
-from pol.verification.profile import profile_signature
+from pol.verification.profile import profile_document as profile_signature
 from pol.verification.profile.profile_document import Profile
 from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root
 

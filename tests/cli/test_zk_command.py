@@ -19,13 +19,11 @@ from pol.chain.court.step_verifiers import StepVerifier, deploy_generated
 from pol.chain.desks.proven_steps import context_of
 from pol.chain.node.connection import Connection
 from pol.zk.bn254 import R
-from pol.zk.circuits import load_circuit
+from pol.zk.circuits import example_vectors, load_circuit
 from pol.zk.exact.exact_proof_file import ExactProofs
-from pol.zk.example import example_vectors
 from pol.zk.ezkl.gradient_proof import GradientProof, Visibility
-from pol.zk.ezkl.keys import setup
+from pol.zk.ezkl.keys import bytecode, compiler, setup
 from pol.zk.ezkl.reference_string import TEST_CHAINS, TEST_ONLY_SECRET
-from pol.zk.ezkl.verifier_contract import bytecode, compiler
 from pol.zk.fixed_point import integer_step
 from pol.zk.poseidon import vector_hash
 

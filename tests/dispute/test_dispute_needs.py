@@ -22,13 +22,11 @@ from pol.dispute.agreed_facts import AtSlot, node_of
 from pol.dispute.dispute_needs import DisputeNeeds
 from pol.dispute.disputed_claim import DisputedClaim, SumClaim
 from pol.dispute.encoding.move_encoding import encode
-from pol.dispute.encoding.move_gas import EXECUTION, gas_of
-from pol.dispute.encoding.move_sizes import MoveSize, dearest_proof
+from pol.dispute.encoding.move_sizes import EXECUTION, MoveSize, dearest_proof, gas_of
 from pol.dispute.moves import Move, ProveStep, ProveSum
 from pol.dispute.one_step import disputed
-from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.honest_players import Player, ReplayPlayer, SumEvidence, SumPlayer
 from pol.dispute.position import SUMS, Level, Position, Side
 from pol.execution.cpu import CpuExecutor
 from pol.graph.step_program import Component, Slot

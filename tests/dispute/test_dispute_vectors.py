@@ -34,12 +34,10 @@ from pol.dispute.encoding.move_fields import _NOTHING, _STEP
 from pol.dispute.moves import Describe, DescribeSlot, Move, OpenState, ProveSlot, ProveStep, ProveSum
 from pol.dispute.one_step import executed
 from pol.dispute.openings import Opening
-from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import ReplayPlayer, SumPlayer
-from pol.dispute.position import Level, Position, Side
+from pol.dispute.play.honest_players import ReplayPlayer, SumEvidence, SumPlayer
+from pol.dispute.position import Level, Position, Side, packed_position, state_hash
 from pol.dispute.rules import picked
-from pol.dispute.state_hash import packed_position, state_hash
 from pol.errors import ProtocolError
 from pol.execution.cpu import CpuExecutor
 from pol.graph.node import Affine, Input, InputKind, Node, Operand, Source

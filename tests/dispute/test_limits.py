@@ -6,8 +6,8 @@ import toy_program
 from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import PAD, branch, tree
 from pol.commitments.program_hash import PROGRAM_TAG, program_header
+from pol.dispute.disputed_claim import ProgramHeader
 from pol.dispute.openings import WrongInclusionProof, require_branch
-from pol.dispute.program_header import ProgramHeader
 from pol.errors import ProtocolError
 
 pytestmark = pytest.mark.rules

@@ -23,8 +23,7 @@ from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.moves import Move, Show
 from pol.dispute.openings import ShownLeaf
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import Player, ReplayPlayer
-from pol.dispute.play.published_trace import leaves_of, leaves_place, published_leaves, row_of
+from pol.dispute.play.honest_players import Player, ReplayPlayer, leaves_of, leaves_place, published_leaves, row_of
 from pol.dispute.position import Level, Position, Side
 from pol.dispute.rules import shown
 from pol.execution.cpu import CpuExecutor

@@ -16,9 +16,8 @@ from pol.commitments.tensor import constants_root
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
 from pol.dispute.moves import IllegalMove
-from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.honest_players import Player, ReplayPlayer, SumEvidence, SumPlayer
 from pol.dispute.position import Side
 from pol.dispute.rules import apply
 from pol.errors import ProtocolError

@@ -28,8 +28,7 @@ from torch import Tensor
 
 from operation_samples import CASES, graph_of, name_of
 from pol.errors import PolError
-from pol.execution.stock_torch.torch_executor import NativeExecutor
-from pol.execution.stock_torch.torch_graph import to_module
+from pol.execution.stock_torch.torch_executor import NativeExecutor, to_module
 from pol.graph.aten_graph import AtenGraph, AtenType, Ref
 from pol.graph.lowering import RULES, lower
 from pol.graph.lowering.call import Call

@@ -17,8 +17,7 @@ from pol.errors import ProtocolError
 from pol.execution import _kernels
 from pol.execution.reference import ReferenceExecutor, next_state
 from pol.execution.stock_torch.defined_results import DefinedResults, exact_int_mm, stable_sort, stable_topk
-from pol.execution.stock_torch.torch_executor import ALLOWED, NativeExecutor
-from pol.execution.stock_torch.torch_graph import to_module
+from pol.execution.stock_torch.torch_executor import ALLOWED, NativeExecutor, to_module
 from pol.graph.aten_graph import AtenGraph, AtenNode, AtenType, Ref, TorchDType
 from pol.graph.capture import Capture, capture, to_words
 from pol.training.task.task_randomness import TaskRandomness

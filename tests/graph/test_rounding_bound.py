@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from operation_samples import graph_of
-from pol.execution.self_check.drawn_errors import COUNT, DrawnErrors
-from pol.execution.self_check.rounding_bound import RoundingBound
+from pol.execution.self_check.rounding_bound import COUNT, DrawnErrors, RoundingBound
 from pol.execution.stock_torch.torch_executor import ALLOWED
 from pol.graph.aten_graph import Ref
 from pol.graph.capture import Loop, capture

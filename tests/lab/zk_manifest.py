@@ -10,8 +10,7 @@ from pathlib import Path
 
 from lab.json_rows import json_rows
 from pol.commitments import canonical_json
-from pol.zk.circuits import MANIFEST, Circuit, folder, load_circuit, names
-from pol.zk.example import example_vectors
+from pol.zk.circuits import MANIFEST, Circuit, example_vectors, folder, load_circuit, names
 from pol.zk.ezkl import ezkl_prover
 from pol.zk.ezkl.keys import KeySummary, setup
 

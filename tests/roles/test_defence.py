@@ -9,7 +9,7 @@ from role_market import EXACT, Town, captured, submitted
 
 from cli_runner import Said, pol
 from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.encoding.move_gas import gas_of
+from pol.dispute.encoding.move_sizes import gas_of
 from pol.errors import ProtocolError
 from pol.execution.available_memory import available_memory
 from pol.roles.party.machine import MachineSpeeds

@@ -17,8 +17,7 @@ from lab.disputes.dispute_match import play
 from pol.arithmetic.primitives import Words
 from pol.commitments.program_hash import ProgramCommitment
 from pol.dispute import dispute_needs
-from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.dispute_seconds import Speeds, dispute_seconds
+from pol.dispute.dispute_needs import DisputeNeeds, Speeds, dispute_seconds
 from pol.dispute.moves import Move
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.dispute.play.honest_players import Player, ReplayPlayer

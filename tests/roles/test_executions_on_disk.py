@@ -19,8 +19,7 @@ from pol.chain.desks.task_registry import Status
 from pol.commitments.merkle import tree
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.moves import Show
-from pol.dispute.play.honest_players import SumPlayer
-from pol.dispute.play.published_trace import HASH
+from pol.dispute.play.honest_players import HASH, SumPlayer
 from pol.dispute.position import Side
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor

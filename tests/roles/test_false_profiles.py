@@ -11,8 +11,8 @@ from hostile_players import LyingSums
 from pol.chain.desks.market import Matter
 from pol.chain.desks.task_registry import Status, TaskOutcome
 from pol.demo.lying_players import LyingTrace, draw_lie
-from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
+from pol.dispute.play.honest_players import SumEvidence
 from pol.dispute.position import Side
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.cpu import on_all_cores

@@ -26,12 +26,12 @@ from pol.demo.worker_processes import Mortal, Sandbagger
 from pol.rounds.auditing.claim_replay import load_start
 from pol.rounds.auditing.drawn_audit import audit, open_rounds
 from pol.rounds.auditing.round_audit import Finding, Lie, findings_by_roots
+from pol.rounds.earlier_claims import published_claim
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry
 from pol.rounds.log.logged_rounds import LoggedRounds
 from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.plan.rounds_plan import RoundsPlan
 from pol.rounds.plan.source_rules import ClaimPlace
-from pol.rounds.published_claim import published_claim
 from pol.training.storage.store import Store
 
 pytestmark = pytest.mark.long

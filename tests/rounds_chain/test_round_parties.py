@@ -19,7 +19,7 @@ from test_round_disputes import lying
 from toy_rounds import DAY, GOSSIP, MERGE, MONEY, STEP, UNITS, WORKERS, ToyRounds, executor_of
 
 from ended_process import ran
-from pol.chain.deployments.rounds_deployment import RoundsDeployment
+from pol.chain.deployments.deployment import RoundsDeployment
 from pol.chain.rounds.round_contracts import RoundAddresses, RoundContracts
 from pol.chain.rounds.round_demands import RoundDemand
 from pol.chain.rounds.signed_structs import sign_head

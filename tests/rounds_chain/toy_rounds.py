@@ -13,7 +13,7 @@ import toy_market
 from pol.arithmetic.primitives import Words
 from pol.chain.account.wallet import Wallet
 from pol.chain.deployment_rules import GameRules
-from pol.chain.deployments.rounds_layout import deploy_rounds
+from pol.chain.deployments.contract_layout import deploy_rounds
 from pol.chain.desks.vault_ledger import Ledger, held
 from pol.chain.node.connection import Connection
 from pol.chain.rounds.plan_terms import PlanCommitment, PlanMoney, PlanTerms

@@ -9,7 +9,7 @@ import torch
 from pol.commitments.array import Array, ArrayType, ElementType
 from pol.errors import ProtocolError
 from pol.training.state.tensors import DTYPES, of_tensor
-from pol.verification.runs.tensor_difference import BLOCK, TensorDistance, measure_difference, values_of
+from pol.verification.runs.tensor_comparison import BLOCK, TensorDistance, measure_difference, values_of
 
 pytestmark = pytest.mark.rules
 

@@ -22,8 +22,7 @@ from pol.training.task.learning_proof import LearningProof
 from pol.training.task.task_document import LoadedTask
 from pol.verification.engines import cores
 from pol.verification.engines.cores import MOST_PLACES, OWN_BYTES, CoresEngine
-from pol.verification.engines.engine import ATTEMPTS, Engine, ExaminedSegment, ReplayJob
-from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.engine import ATTEMPTS, Engine, ExaminedSegment, LocalEngine, ReplayJob
 from pol.verification.engines.ray_cluster import RayEngine
 from pol.verification.examination.verification_report import segment_document
 from pol.verification.verdict.verdict import Outcome, Reason

@@ -19,8 +19,7 @@ from pol.training.storage.store import CorruptObjectError, Store
 from pol.training.task import learning_proof
 from pol.training.task.learning_proof import LearningProof, compute_log_root
 from pol.training.task.task_document import LoadedTask
-from pol.verification.engines.engine import ExaminedSegment
-from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.engine import ExaminedSegment, LocalEngine
 from pol.verification.examination.proof_examination import (
     SegmentDraw,
     checked_proof,

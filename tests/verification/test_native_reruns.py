@@ -12,7 +12,7 @@ from pol.claims.acceptance_rule import EXACT
 from pol.claims.distance import INFINITE, component_distances
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
-from pol.execution.stock_torch.torch_graph import to_module
+from pol.execution.stock_torch.torch_executor import to_module
 from pol.graph.step_program import Component
 from pol.training.task.task_training import to_tensor, to_words
 from pol.verification.profile import torch_reruns

@@ -39,10 +39,8 @@ from pol.training.storage.store import Store
 from pol.training.task.published_task import load as load_task
 from pol.training.task.published_task import publish
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile.profile_claim import claim
-from pol.verification.profile.profile_document import Profile, load_profile
-from pol.verification.profile.profile_signature import sign, statement, verify
-from pol.verification.profile.profile_threshold import FLOOR
+from pol.verification.profile.profile_claim import FLOOR, claim
+from pol.verification.profile.profile_document import Profile, load_profile, sign, statement, verify
 from pol.verification.profile.profiling import measure_profile, rerun_programs, rerun_programs_root
 from pol.verification.profile.slot_noise import furthest
 from pol.verification.profile.state_metrics import component_metrics

@@ -18,8 +18,7 @@ from lab.json_rows import json_rows
 from pol.claims.segment_claim import Rerun, Three
 from pol.errors import UnsupportedError
 from pol.graph.step_program import Component
-from pol.verification.profile.profile_claim import Portion, ProfileClaim, claim
-from pol.verification.profile.profile_threshold import ratio, require_threshold
+from pol.verification.profile.profile_claim import Portion, ProfileClaim, claim, ratio, require_threshold
 
 pytestmark = pytest.mark.rules
 

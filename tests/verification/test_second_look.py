@@ -20,10 +20,10 @@ from pol.execution.reference import ReferenceExecutor
 from pol.graph.state_perturbation import perturb
 from pol.graph.step_program import Component
 from pol.graph.sum_reordering import reorder
-from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.engine import LocalEngine
 from pol.verification.examination.proof_examination import ExaminedProof, examine_proof
 from pol.verification.examination.verification_report import frequent_second_looks, segment_document
-from pol.verification.profile.profile_threshold import FLOOR
+from pol.verification.profile.profile_claim import FLOOR
 from pol.verification.profile.profiling import rerun_programs
 from pol.verification.replay.canonical_replay import replay_end
 from pol.verification.verdict.second_look import (

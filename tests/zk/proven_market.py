@@ -13,10 +13,9 @@ from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.keccak import keccak256
 from pol.dispute.play.execution_evidence import SegmentTrace
 from pol.execution.reference import ReferenceExecutor
-from pol.zk.circuits import load_circuit
+from pol.zk.circuits import example_vectors, load_circuit
 from pol.zk.exact import exact_prover
 from pol.zk.exact.exact_prover import ExactRun
-from pol.zk.example import example_vectors
 from pol.zk.fixed_point import Integers, dequantize
 from pol.zk.network import StepNetwork
 from pol.zk.network_program import step_program, tensor_types

@@ -19,22 +19,21 @@ from pol.errors import OperationalError, ProtocolError, UnsupportedError
 from pol.execution.reference import ReferenceExecutor
 from pol.zk import fixed_point, native_process, step_functions
 from pol.zk.bn254 import from_field, to_field
-from pol.zk.circuits import Visibility, folder, load_circuit, names
+from pol.zk.circuits import Visibility, example_vectors, folder, load_circuit, names
 from pol.zk.exact.circuit import constraints
-from pol.zk.example import example_vectors
-from pol.zk.export import network_of
 from pol.zk.ezkl.error_bound import error_bound, is_within
 from pol.zk.ezkl.onnx_file import onnx_file
 from pol.zk.fixed_point import Integers, dequantize, integer_step, integers, quantize, rescale
 from pol.zk.network import NetworkNode, NetworkOp, StepNetwork
 from pol.zk.network_program import step_program
+from pol.zk.tracing import network_of
 
 EXACT = ("linear_regression", "logistic_regression", "lora", "mlp", "momentum", "softmax_stable")
 
 
 @pytest.mark.parametrize("name", names())
 def test_the_network_is_that_of_the_step(name: str) -> None:
-    """python -m pol.zk.export writes it."""
+    """python -m pol.zk.tracing writes it."""
     assert network_of(folder() / name) == load_circuit(name).network
 
 

@@ -14,10 +14,9 @@ from pol.arithmetic.interpreter import run
 from pol.errors import ProtocolError
 from pol.zk import fixed_point, integer_words
 from pol.zk.bn254 import R
-from pol.zk.circuits import load_circuit
+from pol.zk.circuits import example_vectors, load_circuit
 from pol.zk.exact.circuit import constraints, public_inputs
 from pol.zk.exact.constraints import Constraints, Sum, number, plus
-from pol.zk.example import example_vectors
 from pol.zk.network import MAX_SCALE
 from pol.zk.step_functions import exponential
 from pol.zk.tracing import trace

@@ -13,7 +13,7 @@ from pol.zk.bn254 import G1, G2, Q, R, coordinates, montgomery, scalars
 from pol.zk.exact import _bn254, groth16, groth16_prover
 from pol.zk.exact.constraints import Constraints
 from pol.zk.exact.groth16 import VerifyingKey
-from pol.zk.exact.proving_key import ProvingKey
+from pol.zk.exact.groth16_prover import ProvingKey
 
 EDGES = [0, 1, 2, 255, 256, R - 1, R - 2, 1 << 253, (1 << 64) - 1, 1 << 64]
 

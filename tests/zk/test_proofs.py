@@ -18,10 +18,9 @@ from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.proof_pins import batches, require_pin
 from pol.zk import native_process
 from pol.zk.bn254 import G1, G2, Q, R, montgomery, scalars
-from pol.zk.circuits import Visibility, load_circuit
+from pol.zk.circuits import Visibility, example_vectors, load_circuit, read_inputs
 from pol.zk.exact import _bn254, exact_prover, groth16
 from pol.zk.exact.circuit import public_inputs
-from pol.zk.example import example_vectors, read_inputs
 from pol.zk.ezkl import ezkl_prover, reference_string
 from pol.zk.ezkl.gradient_proof import GradientProof
 from pol.zk.ezkl.keys import Keys, setup

@@ -17,9 +17,8 @@ from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import state_root
 from pol.graph.tensor_type import DType, TensorType
 from pol.zk.bn254 import R
-from pol.zk.circuits import load_circuit
+from pol.zk.circuits import example_vectors, load_circuit
 from pol.zk.exact import exact_prover, groth16
-from pol.zk.example import example_vectors
 from pol.zk.fixed_point import dequantize, integers
 from pol.zk.poseidon import permutation_table, vector_hash
 

@@ -21,8 +21,7 @@ from pol.chain.account.outbox import TRANSFER_GAS, Outbox
 from pol.chain.account.outbox_journal import CommandJournal, IntentState, OutboxJournal, OutgoingCall
 from pol.chain.account.revert_reasons import explained
 from pol.chain.account.signers import LocalSigner, Signer
-from pol.chain.artifacts import artifact, contracts
-from pol.chain.contract_abi import ContractCall
+from pol.chain.contract_abi import ContractCall, artifact, contracts
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError, ProtocolError
 

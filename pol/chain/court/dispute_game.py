@@ -22,9 +22,8 @@ from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim, ReplayClaim, SumClaim
 from pol.dispute.encoding.move_encoding import FUNCTIONS, encode, selector
 from pol.dispute.moves import DisputeEnded, Move, Proof
-from pol.dispute.position import ClaimKind, Position, Side
+from pol.dispute.position import ClaimKind, Position, Side, packed_position, state_hash
 from pol.dispute.rules import apply
-from pol.dispute.state_hash import packed_position, state_hash
 from pol.errors import OperationalError, ProtocolError
 from pol.graph.step_program import StepProgram
 

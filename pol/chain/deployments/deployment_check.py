@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pol.chain.artifacts import artifact
 from pol.chain.contract.binding import Binding
 from pol.chain.contract.creation import code_at, expected_code, first_child
+from pol.chain.contract_abi import artifact
 from pol.chain.deployments.deployment_plan import DeploymentSteps, Plan, RoundsDeploymentPlan
 from pol.chain.node.event_cache import no_history
 from pol.commitments.keccak import keccak256

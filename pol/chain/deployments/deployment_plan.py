@@ -17,10 +17,8 @@ from pol.chain.account.wallet import Reverted, Wallet, reverting
 from pol.chain.contract.creation import FACTORY, address_of, code_at, require_factory
 from pol.chain.contract_abi import ContractAbi, init_code
 from pol.chain.deployment_rules import Settings
-from pol.chain.deployments.contract_layout import GAMES, Wiring, lay_out, wiring
-from pol.chain.deployments.deployment import Deployment
-from pol.chain.deployments.rounds_deployment import RoundsDeployment
-from pol.chain.deployments.rounds_layout import lay_out_rounds, wiring_of_rounds
+from pol.chain.deployments.contract_layout import GAMES, Wiring, lay_out, lay_out_rounds, wiring, wiring_of_rounds
+from pol.chain.deployments.deployment import Deployment, RoundsDeployment
 from pol.chain.node.connection import Connection, operational
 from pol.errors import OperationalError
 

@@ -16,8 +16,7 @@ from web3.providers.base import JSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from pol.chain.rpc.http_deadline import TooLong, body_of, is_timeout, session_to, within
-from pol.chain.rpc.log_ranges import LogRanges, NoLogs
-from pol.chain.rpc.rpc_methods import PINNED, RISING
+from pol.chain.rpc.rpc_methods import PINNED, RISING, LogRanges, NoLogs
 
 LIMIT_EXCEEDED = (-32005, 429)
 """JSON-RPC codes for too many requests (EIP-1474; some gateways repeat the HTTP status); -32005 also for many logs."""

@@ -16,11 +16,10 @@ from web3 import Web3
 
 from pol import __version__
 from pol.chain.deployment_rules import MARKET_RULES, BeaconKind, Settings
-from pol.chain.deployments.deployment import Deployment, require_chain
+from pol.chain.deployments.deployment import Deployment, RoundsDeployment, require_chain
 from pol.chain.deployments.deployment_check import Assertion, assertions, interface_hash
 from pol.chain.deployments.deployment_parameters import document_of, settings_of
 from pol.chain.deployments.deployment_plan import Missing, Plan, RoundsDeploymentPlan
-from pol.chain.deployments.rounds_deployment import RoundsDeployment
 from pol.chain.node.connection import Connection
 from pol.chain.node.networks import KnownNetwork
 from pol.commitments import canonical_json

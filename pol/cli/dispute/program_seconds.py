@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.dispute_seconds import DisputeSeconds, Speeds, dispute_seconds
+from pol.dispute.dispute_needs import DisputeNeeds, DisputeSeconds, Speeds, dispute_seconds
 from pol.errors import OperationalError, reason_of
 from pol.graph.step_program import StepProgram
 from pol.roles.party.machine import MachineSpeeds

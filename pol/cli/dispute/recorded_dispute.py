@@ -9,8 +9,7 @@ from typing import Any
 from pol.commitments.canonical_json import parse
 from pol.dispute.dispute_record import DisputeRecord
 from pol.dispute.disputed_claim import ReceiptClaim, ReplayClaim
-from pol.dispute.position import Position, Side
-from pol.dispute.state_hash import state_hash
+from pol.dispute.position import Position, Side, state_hash
 from pol.errors import OperationalError, ProtocolError, reason_of
 from pol.graph.node_names import ProgramNames
 from pol.report.disputes.dispute_entries import DisputeEntry, entries, given_up

@@ -18,7 +18,7 @@ from pol.cli.market.party_options import MarketAccess, optional_market_options
 from pol.dispute.encoding.move_decoding import PackedMove, decode
 from pol.dispute.position import Side
 from pol.errors import ProtocolError
-from pol.report.disputes.packed_move_lines import lines
+from pol.report.disputes.move_descriptions import lines
 
 if TYPE_CHECKING:
     from pol.chain.court.move_from_transaction import SentMove

@@ -11,10 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from pol.cli.dispute.program_seconds import needs_of_program, seconds_at_speed
-from pol.dispute.dispute_needs import DisputeNeeds, element_work
-from pol.dispute.dispute_seconds import DisputeSeconds, dispute_seconds
-from pol.dispute.encoding.move_gas import gas_of
-from pol.dispute.encoding.move_sizes import MoveSize
+from pol.dispute.dispute_needs import DisputeNeeds, DisputeSeconds, dispute_seconds, element_work
+from pol.dispute.encoding.move_sizes import MoveSize, gas_of
 from pol.errors import ProtocolError
 from pol.execution.available_memory import available_memory
 from pol.roles.party.task_reader import TaskReader

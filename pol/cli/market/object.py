@@ -11,7 +11,7 @@ import click
 
 from pol.cli.examples import example
 from pol.cli.market.party_options import MarketAccess, chain_options, signer_of, signer_options
-from pol.cli.verification.device_option import device_option, party_executors
+from pol.cli.verification.verification_options import device_option, party_executors
 from pol.errors import OperationalError, ProtocolError
 from pol.training.task import learning_proof
 

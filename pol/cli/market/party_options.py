@@ -22,8 +22,7 @@ from pol.errors import OperationalError, ProtocolError, reason_of
 if TYPE_CHECKING:
     from pol.chain.account.signers import Signer
     from pol.chain.beacon.drand_relays import RoundSource
-    from pol.chain.deployments.deployment import Deployment
-    from pol.chain.deployments.rounds_deployment import RoundsDeployment
+    from pol.chain.deployments.deployment import Deployment, RoundsDeployment
     from pol.chain.node.connection import Connection
     from pol.chain.rounds.round_contracts import RoundContracts
 
@@ -183,7 +182,7 @@ class MarketAccess:
     @cached_property
     def rounds_deployment(self) -> RoundsDeployment:
         """The contracts of rounds. Raises ProtocolError: the document isn't theirs."""
-        from pol.chain.deployments.rounds_deployment import RoundsDeployment
+        from pol.chain.deployments.deployment import RoundsDeployment
 
         return RoundsDeployment.from_json(self._text)
 

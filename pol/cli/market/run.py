@@ -24,7 +24,7 @@ from pol.chain.node.networks import outage_of
 from pol.cli.examples import defaulted, example
 from pol.cli.finite_range import FiniteRange
 from pol.cli.market.party_options import MarketAccess, market_options, plan_of, signer_of, signer_options
-from pol.cli.verification.device_option import device_option, party_executors
+from pol.cli.verification.verification_options import device_option, party_executors
 from pol.cli.zk.zk_keys import CACHE
 from pol.errors import ProtocolError
 from pol.roles.party.decisions import Mode

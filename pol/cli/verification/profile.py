@@ -18,7 +18,7 @@ from pol.cli.examples import defaulted, example
 from pol.cli.file_output import DIFFERS, FINE, console, unsupported_is_unseen
 from pol.cli.key_option import signing_key
 from pol.cli.verification import profile_picture
-from pol.cli.verification.device_option import device_option
+from pol.cli.verification.verification_options import device_option
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
 from pol.execution.device.open_device import executors_on
@@ -27,7 +27,7 @@ from pol.training.record.signed_heads import public_bytes
 from pol.training.storage.store import Store
 from pol.training.task.published_task import load as load_task
 from pol.training.task.task_document import LoadedTask
-from pol.verification.profile import profile_signature
+from pol.verification.profile import profile_document as profile_signature
 from pol.verification.profile.profile_challenge import ProfileCharge, find_false_parts
 from pol.verification.profile.profile_claim import MARGIN
 from pol.verification.profile.profile_document import Profile, load_profile

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pol.cli.examples import defaulted, example
 from pol.cli.finite_range import FiniteRange
 from pol.cli.key_option import signing_key
-from pol.cli.verification.device_option import device_option
+from pol.cli.verification.verification_options import device_option
 from pol.training.record.recorded_run import open_store
 
 

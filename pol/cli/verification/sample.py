@@ -12,7 +12,7 @@ from rich.table import Table
 from pol.claims.sample_size import Sample
 from pol.claims.sample_size import sample as plan
 from pol.cli.examples import defaulted, example
-from pol.cli.verification.share_option import Share
+from pol.cli.verification.verification_options import Share
 
 FRACTIONS = tuple(Fraction(n, 1000) for n in (1, 10, 50, 100, 200, 500))
 """Rows of the table beside the fraction that was asked for."""

@@ -13,7 +13,7 @@ from rich.table import Table
 from pol import __version__
 from pol.cli.examples import example
 from pol.cli.file_output import DIFFERS, FINE, console, json_option
-from pol.cli.verification.device_option import device_option
+from pol.cli.verification.verification_options import device_option
 
 if TYPE_CHECKING:
     from pol.execution.device.self_test.figures import SpeedFigure

@@ -15,8 +15,8 @@ import click
 from rich.console import Console
 
 from pol.cli.file_output import write_file
-from pol.cli.verification.digest_option import digest_in, hash_in
 from pol.cli.verification.rounds_report import write_rounds_page
+from pol.cli.verification.verification_options import digest_in, hash_in
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor
 from pol.report.narrator import ConsoleNarrator
@@ -84,7 +84,7 @@ def _of_proof(
     from pol.report.training_cards import course_cards, residual_card
     from pol.report.verification_page import page
     from pol.report.verification_scope import Occasion, repeat_command
-    from pol.verification.engines.slot_engine import SlotEngine
+    from pol.verification.engines.engine import SlotEngine
     from pol.verification.examination import verify_training as verification
     from pol.verification.examination.training_course import course_of
 

@@ -14,9 +14,7 @@ from rich.table import Table
 
 from pol.cli.examples import defaulted, example
 from pol.cli.file_output import console, write_file
-from pol.cli.verification.digest_option import digest_option, hash_option
-from pol.cli.verification.engine_options import engine_options, open_engine
-from pol.cli.verification.share_option import Share
+from pol.cli.verification.verification_options import Share, digest_option, engine_options, hash_option, open_engine
 from pol.errors import EvidenceError, OperationalError, ProtocolError
 from pol.graph.step_program import Component
 from pol.report.narrator import ConsoleNarrator

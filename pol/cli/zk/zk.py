@@ -21,14 +21,12 @@ from pol.cli.verb_group import VerbGroup
 from pol.cli.zk.zk_exact import exact
 from pol.cli.zk.zk_keys import CACHE, keys_option, spinning, write_next
 from pol.errors import ProtocolError
-from pol.zk.circuits import Circuit, Visibility, load_circuit, names
+from pol.zk.circuits import Circuit, Visibility, example_vectors, load_circuit, names, read_inputs
 from pol.zk.exact import exact_prover
-from pol.zk.example import example_vectors, read_inputs
 from pol.zk.ezkl import ezkl_prover
 from pol.zk.ezkl.gradient_proof import GradientProof
-from pol.zk.ezkl.keys import Keys, setup
+from pol.zk.ezkl.keys import Keys, bytecode, compiler, setup
 from pol.zk.ezkl.reference_string import TEST_CHAINS
-from pol.zk.ezkl.verifier_contract import bytecode, compiler
 
 if TYPE_CHECKING:
     from pol.chain.account.wallet import Wallet

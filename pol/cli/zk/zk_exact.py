@@ -11,14 +11,13 @@ import click
 from pol.cli.examples import defaulted, example
 from pol.cli.file_output import json_option, read_file, write_file
 from pol.cli.verb_group import VerbGroup
-from pol.cli.verification.digest_option import hash_option
+from pol.cli.verification.verification_options import hash_option
 from pol.cli.zk.zk_keys import keys_option, spinning, write_next
 from pol.errors import ProtocolError
-from pol.zk.circuits import Circuit, load_circuit
+from pol.zk.circuits import Circuit, example_vectors, load_circuit, read_inputs
 from pol.zk.exact import exact_prover
 from pol.zk.exact.circuit import public_inputs
 from pol.zk.exact.exact_proof_file import ExactProofs
-from pol.zk.example import example_vectors, read_inputs
 from pol.zk.fixed_point import Integers
 
 UNBOUND = bytes(32)

@@ -11,11 +11,11 @@ from pol.decentralised.elastic.mailbox import Mailbox
 from pol.decentralised.elastic.roster_coordinator import RosterCoordinator
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.auditing.claim_replay import load_phase
+from pol.rounds.earlier_claims import published_claim
 from pol.rounds.log.log_entries import ClaimEntry, DeliveryEntry, RosterEntry, encode_entry
 from pol.rounds.log.logged_rounds import LoggedRounds, read_rounds
 from pol.rounds.log.rounds_log import load_head
 from pol.rounds.message import decode_message, encode_message, slots_of
-from pol.rounds.published_claim import published_claim
 
 _PAUSE = 0.005
 

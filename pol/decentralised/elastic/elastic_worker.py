@@ -8,7 +8,7 @@ from pol.decentralised.elastic.mailbox import Mailbox
 from pol.errors import OperationalError, ProtocolError
 from pol.rounds.auditing.claim_replay import load_phase
 from pol.rounds.claim_author import ClaimAuthor, MadeClaim
-from pol.rounds.earlier_claims import require_logged
+from pol.rounds.earlier_claims import published_claim, require_logged
 from pol.rounds.log.log_entries import (
     Change,
     ClaimEntry,
@@ -24,7 +24,6 @@ from pol.rounds.log.rounds_log import HEAD, load_head
 from pol.rounds.log.worker_journal import WorkerJournal
 from pol.rounds.message import decode_message, encode_message, slots_of
 from pol.rounds.plan.source_rules import ClaimPlace
-from pol.rounds.published_claim import published_claim
 from pol.rounds.roster import SHOWN_LIMIT, Roster
 
 

@@ -29,8 +29,7 @@ from pol.dispute.moves import (
     Unfold,
 )
 from pol.dispute.openings import Opening, ShownLeaf
-from pol.dispute.position import Level, Position
-from pol.dispute.state_hash import packed_position
+from pol.dispute.position import Level, Position, packed_position
 from pol.graph.node import InputKind, Node, Operand, Source
 
 FUNCTIONS: dict[type[object], str] = {

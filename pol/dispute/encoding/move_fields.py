@@ -14,11 +14,11 @@ from pol.commitments.keccak import keccak256
 from pol.commitments.merkle import depth, length_of_two
 from pol.commitments.program_hash import HEADER_SIZE, header_hash
 from pol.dispute.agreed_facts import AtNode, AtState, AtStep, AtTrace, Facts, Replayed, Summed
+from pol.dispute.disputed_claim import ProgramHeader
 from pol.dispute.encoding.packed_bytes import PackedReader
 from pol.dispute.one_step import DisputedTerms, execute_disputed, require_executable
 from pol.dispute.openings import agreed_root, word_in_leaf
 from pol.dispute.position import Level, Position, share
-from pol.dispute.program_header import ProgramHeader
 from pol.dispute.rules import answered, described
 from pol.errors import ProtocolError
 from pol.graph.node import Operand, Source

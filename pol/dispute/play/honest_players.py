@@ -5,14 +5,16 @@ A player compares the open parts with its own execution, picks the first differe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
-from pol.claims.distance import saturating_sum
-from pol.commitments.merkle import branch, depth
+from pol.arithmetic.primitives import Words
+from pol.claims.distance import leaf_distances, saturating_sum
+from pol.commitments.merkle import branch, depth, tree
 from pol.commitments.program_hash import ProgramCommitment
+from pol.commitments.tensor import root_over_tree, tensor_roots
 from pol.dispute.agreed_facts import AtElement, AtSlot, AtState, AtStep, AtTerm, Summed, node_of, step_of
 from pol.dispute.moves import (
     Answer,
@@ -30,13 +32,94 @@ from pol.dispute.moves import (
 )
 from pol.dispute.one_step import disputed, execute_last_operation
 from pol.dispute.openings import Opening, ShownLeaf
-from pol.dispute.play.distance_evidence import SumEvidence
-from pol.dispute.play.execution_evidence import SegmentTrace, leaf_bytes, subtree
-from pol.dispute.play.published_trace import PublishedTraces, first_difference
+from pol.dispute.play.execution_evidence import SegmentTrace, leaf_bytes, open_leaves, subtree
 from pol.dispute.position import Level, Position
 from pol.dispute.rules import answered, described, opened_body, picked, shown, unfolded
 from pol.errors import ProtocolError
 from pol.graph.node import Operand
+from pol.graph.step_program import Component, StepProgram
+from pol.graph.tensor_type import TensorType
+
+HASH = 32
+
+
+class PublishedTraces(Protocol):
+    """The rows that others have published. Nothing is given that doesn't hash to the root that was asked for."""
+
+    def row(self, trace: bytes, nodes: int) -> Sequence[bytes] | None:
+        """The roots of all nodes of the trace with this root; None if they are unknown."""
+        ...
+
+    def leaves(self, trace: bytes, program: StepProgram, number: int, row: Sequence[bytes]) -> bytes | None:
+        """The joined leaf hashes of the output of node ``number`` in that trace; None if they are unknown."""
+        ...
+
+
+def row_of(joined: bytes, trace: bytes, nodes: int) -> Sequence[bytes] | None:
+    """The roots of all nodes, if these joined hashes are those of the trace."""
+    if len(joined) != HASH * nodes:
+        return None
+    row = [joined[at : at + HASH] for at in range(0, len(joined), HASH)]
+    return row if tree(row) == trace else None
+
+
+def leaves_of(joined: bytes, type_: TensorType, root: bytes) -> bytes | None:
+    """The joined leaf hashes, if they are those of the output with this root.
+
+    A dispute with other ones would be lost by the side that is right.
+    """
+    return joined if len(joined) == HASH * type_.leaves and root_over_tree(type_, tree(joined)) == root else None
+
+
+def leaves_place(program: StepProgram, number: int) -> range:
+    """Where the leaf hashes of a node's output stand in those of all nodes; empty for an output of one leaf."""
+    sizes = [HASH * node.type.leaves if node.type.leaves > 1 else 0 for node in program.nodes[: number + 1]]
+    return range(sum(sizes[:-1]), sum(sizes))
+
+
+def published_leaves(trace: SegmentTrace, step: int) -> Iterator[bytes]:
+    """The joined leaf hashes of each output of a step that has several leaves, in program order."""
+    for node, leaves in zip(trace.program.nodes, trace.all_leaves(step), strict=True):
+        if node.type.leaves > 1:
+            yield leaves
+
+
+def first_difference(own: bytes, opened: bytes, size: int) -> int | None:
+    """Index of the first of the ``size``-byte items that differ, or None."""
+    for i in range(0, max(len(own), len(opened)), size):
+        if own[i : i + size] != opened[i : i + size]:
+            return i // size
+    return None
+
+
+class SumEvidence:
+    """The distance of one component between the states ``x`` and ``y``."""
+
+    def __init__(self, program: StepProgram, component: int, x: Sequence[Words], y: Sequence[Words]) -> None:
+        self.program = program
+        self.component = Component(component)
+        self.states = (list(x), list(y))
+
+    def leaf_sums(self, slot: int) -> list[int]:
+        """The distance in each leaf of a slot; zero for a slot of another component."""
+        descriptor = self.program.slots[slot]
+        if descriptor.component != self.component:
+            return [0] * descriptor.type.leaves
+        return leaf_distances(descriptor.type.dtype, self.states[0][slot], self.states[1][slot], descriptor.scale)
+
+    def slot_sum(self, slot: int) -> int:
+        """The distance in a slot."""
+        return saturating_sum(self.leaf_sums(slot))
+
+    def total(self) -> int:
+        """The distance of the component."""
+        return saturating_sum(self.slot_sum(slot) for slot in range(len(self.program.slots)))
+
+    def open_leaves(self, slot: int, leaf: int) -> tuple[Opening, Opening]:
+        """The openings of one leaf in both states."""
+        types = [s.type for s in self.program.slots]
+        x, y = (open_leaves(state, tensor_roots(types, state), slot, range(leaf, leaf + 1)) for state in self.states)
+        return x, y
 
 
 class NothingToDispute(ProtocolError):

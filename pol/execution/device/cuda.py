@@ -11,7 +11,7 @@ import numpy as np
 
 from pol.arithmetic.primitives import Words
 from pol.errors import OperationalError
-from pol.execution.device.kernel import Kernel
+from pol.execution.device.device import Kernel
 from pol.execution.device.nvrtc import Compiler, architecture, reported, supported_architectures, version
 from pol.extras import missing_extra
 

@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from pol.arithmetic.primitives import Words
-from pol.execution.device.kernel import Kernel
+from pol.graph.aten_graph import AtenType
+from pol.graph.tensor_type import DType
+
+NAME = "KERNEL_NAME"
+"""Stands for the kernel's name in its source: equal sources are one kernel."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The source of one kernel; parameters are the output, the operands, what its class adds, and the step."""
+
+    source: str
+    threads: int
+    blocks: int
+
+    @property
+    def name(self) -> str:
+        """The name that follows from the content."""
+        return f"k{hashlib.sha256(self.source.encode()).hexdigest()[:24]}"
+
+    @property
+    def named_source(self) -> str:
+        """The source with the name in place."""
+        return self.source.replace(NAME, self.name)
+
 
 Buffer: TypeAlias = Any
 """Words in a device's memory; each device has its own type."""
@@ -52,3 +82,21 @@ class Device(Protocol):
     def sort(self, keys: Buffer, lines: int) -> tuple[Buffer, Buffer]:
         """Each line's keys as signed numbers in ascending order, and where each was; equal keys keep their order."""
         ...
+
+
+def buffer_of(tensor: Tensor) -> Buffer:
+    """The bytes of a dense tensor of at least one element as words, zeros after the last byte."""
+    flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+    missing = -flat.numel() % 4
+    if missing:
+        flat = torch.cat([flat, flat.new_zeros(missing)])
+    elif flat.storage_offset() % 4:  # a part of a tensor of smaller elements
+        flat = flat.clone()
+    words = flat.view(torch.int32)
+    return words.numpy().view(np.uint32) if words.is_cpu else words
+
+
+def buffer_of_step(type_: AtenType, tensor: Tensor) -> Buffer:
+    """The words of a tensor of a step; integers must fit in 32 bits, which `pol.graph.capture.to_words` checks."""
+    held = torch.float32 if type_.words.dtype is DType.F32 else torch.int32
+    return buffer_of(tensor.to(held))

@@ -18,7 +18,7 @@ import numpy as np
 
 from pol.arithmetic.primitives import Words
 from pol.errors import OperationalError
-from pol.execution.device.kernel import Kernel
+from pol.execution.device.device import Kernel
 from pol.execution.device.sources import translation_unit
 
 _FLAGS = ("-std=c++17", "-shared", "-fPIC", "-O1", "-ffp-contract=off", "-fno-math-errno", "-w")

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from pol.arithmetic.primitives import Op
-from pol.execution.device.kernel import Kernel
+from pol.execution.device.device import Kernel
 from pol.execution.device.loops import Loops
 from pol.execution.device.node_source import THREADS, body_statements, kernel_source, term_statements
 from pol.execution.device.read_source import coordinate_statements, index_type, read_statements

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
-from pol.execution.device.kernel import NAME, Kernel
+from pol.execution.device.device import NAME, Kernel
 from pol.execution.device.loops import Loops
 from pol.execution.device.read_source import coordinate_statements, form_expression, index_type, read_statements
 from pol.graph.node import InputKind, Node

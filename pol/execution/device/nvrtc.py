@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pol.errors import OperationalError
-from pol.execution.device.kernel import Kernel
+from pol.execution.device.device import Kernel
 from pol.execution.device.sources import translation_unit
 from pol.extras import missing_extra
 

@@ -14,8 +14,7 @@ from pol.execution.device.contraction_source import (
     sizes_of,
     sources,
 )
-from pol.execution.device.device import Buffer, Device
-from pol.execution.device.kernel import NAME, Kernel
+from pol.execution.device.device import NAME, Buffer, Device, Kernel
 from pol.execution.device.keyed_source import KeyedFold, key_kernel, keyed_fold_of, keyed_kernel
 from pol.execution.device.loops import Loops, loops_of
 from pol.execution.device.node_source import element_kernel

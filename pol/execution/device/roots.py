@@ -10,8 +10,7 @@ from pol.commitments import merkle
 from pol.commitments.keccak import HASH_SIZE
 from pol.commitments.tensor import ListTag, list_root, root_over_tree
 from pol.errors import ProtocolError
-from pol.execution.device.device import Buffer, Device
-from pol.execution.device.kernel import NAME, Kernel
+from pol.execution.device.device import NAME, Buffer, Device, Kernel
 from pol.graph.tensor_type import TensorType
 
 _HASH_WORDS, _LEAF_WORDS = HASH_SIZE // 4, 64

@@ -25,7 +25,7 @@ from pol.execution.self_check.eager_step import EagerStep
 from pol.execution.self_check.hard_operands import hard_operands
 from pol.execution.self_check.kept_executors import KeptExecutors
 from pol.execution.self_check.node_check import NodeCheck, fold_lengths, typed
-from pol.execution.self_check.rounding_noise import NoisyExecutor
+from pol.execution.self_check.rounding_bound import NoisyExecutor
 from pol.graph.aten_graph import AtenGraph, AtenType, Ref
 from pol.graph.capture.tracing.aten_recorder import loss_label
 from pol.graph.capture.tracing.step_inputs import ORDER

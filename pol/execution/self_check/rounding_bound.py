@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pol.execution.self_check.drawn_errors import DrawnErrors
 from pol.execution.self_check.operation_classes import (
     BATCH_NORM_BACKWARD,
+    EXACT,
     GROUP_NORM_BACKWARD,
     LAYER_NORM_BACKWARD,
     LOG_SOFTMAX_BACKWARD,
@@ -21,8 +21,44 @@ from pol.execution.self_check.operation_classes import (
     SUMS,
     UNSTABLE,
 )
-from pol.execution.stock_torch.torch_executor import resolved, results_of
-from pol.graph.aten_graph import Argument, AtenNode, Ref, references
+from pol.execution.stock_torch.torch_executor import NativeExecutor, resolved, results_of
+from pol.graph.aten_graph import Argument, AtenGraph, AtenNode, Ref, references
+
+COUNT = 1_048_583
+"""How many numbers are drawn: a prime, so that the rows of a matrix get different ones."""
+
+
+class DrawnErrors:
+    """Uniform numbers from -1 to 1, the same for the same seed and the same sequence of calls."""
+
+    def __init__(self, seed: int, dtype: torch.dtype) -> None:
+        self._draws, state = _drawn(seed, dtype)
+        self._generator = torch.Generator()
+        self._generator.set_state(state)
+
+    def applied(self, tensor: Tensor, size: float) -> Tensor:
+        """A tensor of floats whose elements have relative errors of at most `size`."""
+        moved = tensor.to(self._draws.dtype, memory_format=torch.contiguous_format, copy=True)
+        for part, draws in self._parts(moved.view(-1)):
+            part.addcmul_(part, draws, value=size)
+        return moved.to(tensor.dtype)
+
+    def _parts(self, flat: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        begin = int(torch.randint(COUNT, (), generator=self._generator))
+        done = 0
+        while done < len(flat):
+            count = min(COUNT - begin, len(flat) - done)
+            yield flat[done : done + count], self._draws[begin : begin + count]
+            done, begin = done + count, 0
+
+
+@lru_cache(maxsize=2)  # a self-check asks for the same ones again and again
+def _drawn(seed: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The numbers, and the state of the generator behind them."""
+    generator = torch.Generator().manual_seed(seed)
+    draws = torch.empty(COUNT, dtype=dtype).uniform_(-1.0, 1.0, generator=generator)
+    return draws, generator.get_state()
+
 
 BINARY32_UNIT, BFLOAT16_UNIT = 2.0**-23, 2.0**-7
 _SAFETY = 16
@@ -178,3 +214,38 @@ def _in_binary64(node: AtenNode, operands: Mapping[Ref, Tensor], factor: float =
         return [tensor.double() for tensor in results_of(node.operation, arguments, keywords)]
     except (RuntimeError, TypeError, NotImplementedError):
         return None
+
+
+UNIT = 2.0**-22
+"""Relative change of an operand, four times the rounding of binary32, since both executions have errors."""
+BFLOAT_UNIT = 2.0**-8
+"""The same for bfloat16, one unit: a sum close to a tie is rounded either way."""
+_LONGEST = 512
+"""The most terms that torch or a program adds one after another; longer folds are split."""
+
+
+class NoisyExecutor(NativeExecutor):
+    """Steps of an ATen graph whose operands have drawn relative errors; `terms` are the lengths of its folds."""
+
+    def __init__(self, graph: AtenGraph, terms: Mapping[str, int], seed: int) -> None:
+        super().__init__(graph)
+        self._terms = terms
+        self._errors = DrawnErrors(seed, torch.float32)
+
+    def call(self, node: AtenNode, values: Mapping[int, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """The results of operands with drawn relative errors."""
+        if node.operation in EXACT or not any(type_.dtype in {"float32", "bfloat16"} for type_ in node.outputs):
+            return super().call(node, values)
+        size = UNIT * math.sqrt(min(self._terms.get(node.name, 1), _LONGEST))
+        refs = references(node.all_arguments)
+        moved = {
+            number: tuple(self._moved(tensor, size) for tensor in values[number]) for number in {r.value for r in refs}
+        }
+        return super().call(node, moved)
+
+    def _moved(self, tensor: Tensor, size: float) -> Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        if tensor.dtype == torch.bfloat16:
+            size = max(size, BFLOAT_UNIT)
+        return self._errors.applied(tensor, size)

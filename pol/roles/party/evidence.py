@@ -15,9 +15,8 @@ from pol.claims.segment_claim import SecondLook, SegmentClaim
 from pol.commitments.checkpoint_log import CheckpointLog
 from pol.commitments.program_hash import program_header
 from pol.dispute.disputed_claim import ReceiptClaim, ReplayClaim, SumClaim
-from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.honest_players import Player, ReplayPlayer, SumEvidence, SumPlayer
 from pol.dispute.play.kept_traces import KeptTraces
 from pol.dispute.play.receipt_evidence import open_receipt
 from pol.errors import ProtocolError

@@ -11,8 +11,7 @@ import numpy as np
 from pol.arithmetic.primitives import Op
 from pol.arithmetic.scalar_program import Builder
 from pol.commitments.tensor import tensor_tree
-from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.dispute_seconds import Speeds
+from pol.dispute.dispute_needs import DisputeNeeds, Speeds
 from pol.execution.cpu import CpuElement, on_all_cores
 from pol.execution.executor import ExecutorFactory
 from pol.execution.operand_sources import Sources

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.encoding.move_gas import BLOCK_GAS, gas_of
+from pol.dispute.encoding.move_sizes import BLOCK_GAS, gas_of
 from pol.errors import ProtocolError
 from pol.graph.step_program import StepProgram
 from pol.incentives.payouts import share_up

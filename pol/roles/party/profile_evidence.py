@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pol.arithmetic.primitives import Words
 from pol.claims.segment_claim import Rerun
 from pol.dispute.disputed_claim import ReplayClaim, SumClaim
-from pol.dispute.play.distance_evidence import SumEvidence
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import Player, ReplayPlayer, SumPlayer
+from pol.dispute.play.honest_players import Player, ReplayPlayer, SumEvidence, SumPlayer
 from pol.dispute.play.kept_traces import KeptTraces
 from pol.errors import ProtocolError
 from pol.execution.executor import ExecutorFactory

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pol.commitments.merkle import tree
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.published_trace import HASH, leaves_of, leaves_place, published_leaves, row_of
+from pol.dispute.play.honest_players import HASH, leaves_of, leaves_place, published_leaves, row_of
 from pol.errors import OperationalError
 from pol.graph.step_program import StepProgram
 from pol.training.storage.store import Store

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.task_registry import Status, Terms
 from pol.chain.node.networks import outage_of
-from pol.dispute.dispute_needs import DisputeNeeds
-from pol.dispute.dispute_seconds import DisputeSeconds, dispute_seconds
+from pol.dispute.dispute_needs import DisputeNeeds, DisputeSeconds, dispute_seconds
 from pol.errors import ProtocolError
 from pol.execution.available_memory import available_memory
 from pol.graph.work_estimate import step_work

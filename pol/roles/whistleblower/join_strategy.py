@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.chain.desks.task_registry import Terms
-from pol.errors import ProtocolError
 from pol.incentives.payouts import (
     CHALLENGER_OF_VERIFIER_STAKE,
     MOST_OF_SOLVER_STAKE,
@@ -16,10 +15,7 @@ from pol.incentives.payouts import (
     share_down,
     slashable,
 )
-from pol.roles.party.decisions import Wait
 from pol.roles.party.dispute_session import GAME_GAS
-from pol.roles.process.work_time import require_time_to_look, wait_for_time
-from pol.roles.whistleblower.objector import Objector
 
 
 @dataclass(frozen=True)
@@ -81,22 +77,3 @@ class JoinStrategy:
         if estimate.expected >= self.least:
             return ""
         return f"{estimate}; it wants {self.least} wei at least to be left"
-
-
-def untimely(role: Objector, task_id: bytes, steps: int, until: int) -> Wait | None:
-    """The wait if an examination wouldn't end in time, or not before another obligation."""
-    return wait_for_time(role, task_id, lambda: require_time_to_look(role, task_id, steps, until), until)
-
-
-def reason_to_leave(role: Objector, task_id: bytes, terms: Terms, estimate: Estimate) -> str:
-    """Why this party doesn't look at a task, whose result is worth so much; empty if it does."""
-    reason = role.strategy.refuses(estimate)
-    if reason:
-        return f"examining doesn't pay: {reason}"
-    try:
-        role.policy.require_clock(terms)
-        role.require_proofs(task_id)
-        role.task(task_id)
-    except ProtocolError as error:
-        return str(error)
-    return ""

@@ -9,8 +9,8 @@ from pol.errors import OperationalError, ProtocolError
 from pol.roles.party.data_availability import current_demands, demand_state, demanded_entries
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
 from pol.roles.process.obligations import require_nothing_due
-from pol.roles.process.work_time import require_time_to_look
-from pol.roles.whistleblower.join_strategy import reason_to_leave, untimely
+from pol.roles.process.work_time import require_time_to_look, wait_for_time
+from pol.roles.whistleblower.join_strategy import Estimate
 from pol.roles.whistleblower.objector import FalseSegment, Objector, UnseenSegment
 
 DEMANDS = 4
@@ -117,3 +117,22 @@ def _unseen(role: Objector, task_id: bytes, task: MarketTask, until: int) -> Dec
 
 def _seen(role: Objector, task_id: bytes, until: int) -> Wait:
     return Wait(task_id, f"of the log it has replayed {list(role.looks(task_id))}, and all are true", until)
+
+
+def untimely(role: Objector, task_id: bytes, steps: int, until: int) -> Wait | None:
+    """The wait if an examination wouldn't end in time, or not before another obligation."""
+    return wait_for_time(role, task_id, lambda: require_time_to_look(role, task_id, steps, until), until)
+
+
+def reason_to_leave(role: Objector, task_id: bytes, terms: Terms, estimate: Estimate) -> str:
+    """Why this party doesn't look at a task, whose result is worth so much; empty if it does."""
+    reason = role.strategy.refuses(estimate)
+    if reason:
+        return f"examining doesn't pay: {reason}"
+    try:
+        role.policy.require_clock(terms)
+        role.require_proofs(task_id)
+        role.task(task_id)
+    except ProtocolError as error:
+        return str(error)
+    return ""

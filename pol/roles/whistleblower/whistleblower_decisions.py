@@ -20,8 +20,7 @@ from pol.roles.party.role import PublicCall
 from pol.roles.process.attention import attentively
 from pol.roles.process.defence import require_defensible
 from pol.roles.process.work_time import move_steps, profile_steps, verdict_steps
-from pol.roles.whistleblower.join_strategy import reason_to_leave, untimely
-from pol.roles.whistleblower.objection_decisions import objection_decision
+from pol.roles.whistleblower.objection_decisions import objection_decision, reason_to_leave, untimely
 from pol.roles.whistleblower.whistleblower import Whistleblower
 from pol.verification.profile.profile_challenge import ProfileChargeKind
 

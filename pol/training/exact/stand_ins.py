@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.guards.plain_values import is_plain
+from pol.graph.capture.guards.reachable_objects import is_plain
 
 _OUTPUT = (
     "the output of the model is not computed in own_loop(), and only the loss can take it: name the loss by `with "

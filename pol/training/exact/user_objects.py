@@ -8,8 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from pol.graph.capture.guards.plain_values import is_same
-from pol.graph.capture.guards.reachable_objects import ABSENT, ReachableObjects
+from pol.graph.capture.guards.reachable_objects import ABSENT, ReachableObjects, is_same
 from pol.training.exact.present_setting import closed_over
 
 

@@ -16,7 +16,7 @@ from pol.errors import ProtocolError
 from pol.training.record import learning_record
 from pol.training.record.learning_record import LearningRecord
 from pol.training.record.recorded_run import RecordedRun
-from pol.training.state.weight_entries import WEIGHTS, entry_of, name_in_model
+from pol.training.state.plain_data import WEIGHTS, entry_of, name_in_model
 from pol.training.state.words import of_words
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint

@@ -15,7 +15,7 @@ from pol.errors import EvidenceError, Fault, UnsupportedError
 from pol.graph.step_program import Component
 from pol.training.record.recorded_run import COMPONENT, PROGRESS, RecordedRun
 from pol.training.state import plain_data, readable
-from pol.training.state.weight_entries import WEIGHTS
+from pol.training.state.plain_data import WEIGHTS
 from pol.training.state.words import of_words
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
 from pol.training.task import learning_proof

@@ -13,7 +13,22 @@ from collections.abc import Callable, Mapping, MutableMapping, Set
 from typing import Any, TypeAlias
 
 from pol.commitments import canonical_json
+from pol.commitments.complete_state import StateEntry
 from pol.errors import ProtocolError, UnsupportedError
+
+WEIGHTS = ("parameters/", "buffers/")
+
+
+def entry_of(entries: Mapping[str, StateEntry], name: str) -> StateEntry | None:
+    """The entry of the parameter or buffer with this name in its model."""
+    found = (entries.get(kind + segment(name)) for kind in WEIGHTS)
+    return next((entry for entry in found if entry is not None), None)
+
+
+def name_in_model(entry: str) -> str:
+    """The name that a parameter or buffer has in its model."""
+    return entry.partition("/")[2].replace("%2F", "/").replace("%25", "%")
+
 
 Json: TypeAlias = Any
 MAX_DEPTH = 18

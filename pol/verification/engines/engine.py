@@ -12,8 +12,9 @@ import numpy as np
 from pol.arithmetic.primitives import Words
 from pol.claims.segment_claim import Three
 from pol.errors import OperationalError, ProtocolError, UnsupportedError
-from pol.execution.device.open_device import CPU, executors_on, open_device
+from pol.execution.device.open_device import CPU, executors_on, open_device, require_device_name
 from pol.execution.executor import Executor
+from pol.graph.node_names import ProgramNames
 from pol.graph.step_program import StepProgram
 from pol.graph.tensor_type import DType
 from pol.training.storage.store import Store
@@ -24,7 +25,7 @@ from pol.verification.verdict.drift import Direction, direction
 from pol.verification.verdict.second_look import LOOKS, SecondLooker
 from pol.verification.verdict.segment_pairs import paired_entry, paired_task
 from pol.verification.verdict.segment_verification import verify_entries
-from pol.verification.verdict.slot_residual import SlotExaminer, marked
+from pol.verification.verdict.slot_residual import SlotExaminer, marked, slot_lengths
 from pol.verification.verdict.verdict import Outcome, Reason, Verdict, outcome_of_failure
 
 ATTEMPTS = 3
@@ -190,3 +191,66 @@ def observed_scalars(loaded: LoadedTask) -> list[str]:
     program: StepProgram = loaded.program
     types = {name: program.nodes[node].type for name, node in loaded.names.observed.items()}
     return [name for name, type_ in types.items() if type_.numel == 1 and type_.dtype is DType.F32][:MAX_OBSERVED]
+
+
+class LocalEngine:
+    """Replays in this process; ``threads`` of the kernels, 0 for all that the machine has, or on a device."""
+
+    def __init__(self, threads: int = 0, device: str = CPU):
+        self._threads, self._device = threads, require_device_name(device)
+
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
+        """The results, in the order of the jobs. Raises OperationalError: the device can't be used."""
+        require_device(self._device)
+        try:
+            for job in jobs:
+                yield replay_segment(job, self._threads, self._device)
+        finally:
+            forget_task()
+
+
+@dataclass(frozen=True)
+class SlotDistance:
+    """One slot at the end of a segment: L2 norms of solver's end minus replayed end, and of replayed end minus start.
+
+    Zero for integers.
+    """
+
+    slot: str
+    residual: float
+    way: float
+
+
+@dataclass
+class SlotEngine:
+    """Replays in this process, as `LocalEngine`; ``distances`` has the slots of each segment that could be replayed."""
+
+    threads: int = 0
+    device: str = CPU
+    distances: dict[int, tuple[SlotDistance, ...]] = field(default_factory=dict)
+
+    def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
+        """The results, in the order of the jobs. Raises OperationalError: the device can't be used."""
+        require_device(self.device)
+
+        def keep(job: ReplayJob) -> ExaminedSegment:
+            def compared(
+                task: LoadedTask, start: Sequence[Words], replayed: Sequence[Words], end: Sequence[Words]
+            ) -> None:
+                self.distances[job.segment] = slot_distances(task.program, task.names, start, replayed, end)
+
+            return replay_segment(job, self.threads, self.device, compared)
+
+        try:
+            for job in jobs:
+                yield keep(job)
+        finally:
+            forget_task()
+
+
+def slot_distances(
+    program: StepProgram, names: ProgramNames, start: Sequence[Words], replayed: Sequence[Words], end: Sequence[Words]
+) -> tuple[SlotDistance, ...]:
+    """All slots of a segment, in the order of the program."""
+    residuals, ways = slot_lengths(program, replayed, end), slot_lengths(program, replayed, start)
+    return tuple(SlotDistance(*found) for found in zip(names.slots, residuals, ways, strict=True))

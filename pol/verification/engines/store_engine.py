@@ -15,15 +15,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import Store
-from pol.verification.engines.engine import Engine, ExaminedSegment, ReplayJob, require_shared
-from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.engine import Engine, ExaminedSegment, LocalEngine, ReplayJob, require_shared
 from pol.verification.engines.redundancy import Redundancy, liars, needs_referee
 from pol.verification.engines.replay_job_document import KEY, NONCE, PostedJob
-from pol.verification.engines.replay_queue import Lease, ReplayQueue
+from pol.verification.engines.replay_queue import Lease, ReplayQueue, WorkerFault, WorkerStanding
 from pol.verification.engines.replay_result_document import decode_result
 from pol.verification.engines.replay_worker import POLL_SECONDS, Tell, facts_of
 from pol.verification.engines.signed_result import opened_envelope
-from pol.verification.engines.worker_standing import WorkerFault, WorkerStanding
 from pol.verification.verdict.verdict import Outcome
 
 LEASE_SECONDS = 3600

@@ -16,7 +16,7 @@ from pol.execution import _kernels
 from pol.graph.step_program import Component
 from pol.release import __version__
 from pol.verification.engines.engine import ExaminedSegment
-from pol.verification.engines.worker_standing import WorkerStanding
+from pol.verification.engines.replay_queue import WorkerStanding
 from pol.verification.examination.proof_examination import ExaminedProof, ProofVerdict, SegmentDraw
 from pol.verification.examination.screening import Suspicion
 from pol.verification.verdict import second_look

@@ -17,8 +17,7 @@ from pol.training.record import proof_of_record
 from pol.training.record.learning_record import load_record
 from pol.training.record.recorded_run import RecordedRun, open_store
 from pol.training.storage.store import Store
-from pol.verification.engines.engine import Engine
-from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.engine import Engine, LocalEngine
 from pol.verification.examination import proof_examination, screening
 from pol.verification.examination.proof_examination import Advance, ExaminedProof, SegmentDraw
 from pol.verification.examination.verification_report import VerificationReport

@@ -6,9 +6,12 @@ arithmetic is on integers over defined bits: the same task and terms give the sa
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from pol.claims.acceptance_rule import EXACT, travelled
 from pol.claims.distance import SATURATION
@@ -18,11 +21,12 @@ from pol.commitments.canonical_json import Fields
 from pol.commitments.keccak import keccak256
 from pol.errors import ProtocolError, UnsupportedError
 from pol.graph.step_program import Component
+from pol.training.record import dsse_envelope
+from pol.training.record.attestation import PAYLOAD_TYPE, STATEMENT_TYPE, Statement
 from pol.training.storage.store import Store
 from pol.training.task.task_document import LoadedTask
 from pol.verification.profile.order_statistics import fresh_share
-from pol.verification.profile.profile_claim import Portion, ProfileClaim
-from pol.verification.profile.profile_threshold import require_ratio
+from pol.verification.profile.profile_claim import Portion, ProfileClaim, require_ratio
 from pol.verification.profile.slot_noise import SlotNoise
 from pol.verification.profile.state_metrics import ComponentGap, ComponentMetrics, derive
 
@@ -236,3 +240,34 @@ def _three(numbers: Sequence[int], name: str) -> Three:
     if len(numbers) != len(Component):
         raise ProtocolError(f"a profile has {len(Component)} {name}, one for each component, not {len(numbers)}")
     return numbers[0], numbers[1], numbers[2]
+
+
+PREDICATE_TYPE = "urn:pol:profile:v2"
+
+
+def sign(profile: Profile, key: Ed25519PrivateKey) -> bytes:
+    """The signed envelope. Raises UnsupportedError: the profile has no thresholds, so there is no document to sign."""
+    return dsse_envelope.seal(PAYLOAD_TYPE, canonical_json.encode(statement(profile)), key).encode()
+
+
+def statement(profile: Profile) -> Statement:
+    """The signed statement: the document by its name in a store and by its SHA-256, and its task."""
+    document = profile.encode()
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": profile.digest.hex(), "digest": {"sha256": hashlib.sha256(document).hexdigest()}}],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {"task": profile.task, "thresholds": [str(threshold) for threshold in profile.thresholds]},
+    }
+
+
+def verify(envelope: bytes, profile: Profile, keys: Sequence[Ed25519PublicKey], threshold: int = 1) -> None:
+    """Check that at least ``threshold`` of these keys have signed this profile.
+
+    Raises:
+        ProtocolError: fewer have, or the envelope is about something else.
+    """
+    opened = dsse_envelope.Envelope.decode(envelope)
+    opened.verify(keys, threshold)
+    if (opened.payload_type, opened.payload) != (PAYLOAD_TYPE, canonical_json.encode(statement(profile))):
+        raise ProtocolError(f"the envelope is not about profile {profile.digest.hex()} of task {profile.task}")

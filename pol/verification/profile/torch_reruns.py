@@ -25,8 +25,8 @@ from pol.errors import OperationalError
 from pol.execution.executor import ExecutorFactory
 from pol.graph.step_program import Component
 from pol.training.task.task_document import LoadedTask
+from pol.verification.profile.profile_claim import ratio
 from pol.verification.profile.profile_document import Profile
-from pol.verification.profile.profile_threshold import ratio
 from pol.verification.profile.torch_job import CONSTANTS, GRAPH, JOB, end_name, pack, start_name, unpack
 from pol.verification.profile.torch_setting import NativeSetting
 from pol.verification.replay.canonical_replay import replay_end

@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pol.execution.stock_torch.torch_executor import DTYPES, NativeExecutor
-from pol.execution.stock_torch.torch_graph import to_module
+from pol.execution.stock_torch.torch_executor import DTYPES, NativeExecutor, to_module
 from pol.graph.aten_graph import AtenGraph, AtenInput
 from pol.training.task.task_training import environment, to_tensor, to_words
 from pol.verification.profile.torch_job import CONSTANTS, GRAPH, JOB, end_name, pack, start_name, unpack

@@ -10,10 +10,10 @@ import rfc8785
 
 from pol.errors import ProtocolError
 from pol.zk.bn254 import R
-from pol.zk.document_files import read_document
 from pol.zk.exact import groth16
 from pol.zk.exact.exact_prover import ExactStep
 from pol.zk.exact.groth16 import Proof, VerifyingKey
+from pol.zk.network import read_document
 
 KIND = "pol/exact-steps"
 VERSION = 1

@@ -9,7 +9,7 @@ import rfc8785
 from pol.errors import ProtocolError
 from pol.zk.bn254 import R
 from pol.zk.circuits import Visibility
-from pol.zk.document_files import read_document
+from pol.zk.network import read_document
 
 KIND = "pol/gradient-proof"
 VERSION = 1

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,6 +13,7 @@ from typing import Any
 
 import rfc8785
 
+import pol
 from pol.commitments import canonical_json
 from pol.commitments.keccak import keccak256
 from pol.errors import OperationalError, ProtocolError
@@ -193,3 +198,49 @@ def _make(keys: Keys, names: Sequence[str], write: Callable[..., object]) -> Non
     write(*map(str, parts))
     for part, name in zip(parts, names, strict=True):
         part.replace(keys.folder / name)
+
+
+LARGEST = 24_576
+"""The most bytes of code of a contract (EIP-170)."""
+
+
+def compiler(given: str | None = None) -> str:
+    """The Solidity compiler: the one given, else ``solc`` on the PATH, else that of a checkout that is set up.
+
+    Raises OperationalError if there is none.
+    """
+    checkout = Path(pol.__file__).parent.parent / ".ci" / "solc"
+    found = shutil.which(given or "solc") or (str(checkout) if given is None and checkout.is_file() else None)
+    if found is None:
+        raise OperationalError(f"there is no compiler {given or 'solc'}: name one of version 0.8 with --solc")
+    return found
+
+
+def bytecode(keys: Keys, solc: str) -> tuple[str, int]:
+    """Creation code in hex, and the size of the code that stays on the chain.
+
+    Raises OperationalError if the compiler refuses, or the contract is too large.
+    """
+    # The pragma of the generator names one compiler; every version 0.8 compiles the source.
+    source = re.sub(r"pragma solidity [^;]+;", "pragma solidity ^0.8.0;", Path(keys.file("verifier.sol")).read_text())
+    request = {
+        "language": "Solidity",
+        "sources": {"verifier.sol": {"content": source}},
+        "settings": {
+            "optimizer": {"enabled": True, "runs": 1},
+            "evmVersion": "shanghai",
+            "metadata": {"bytecodeHash": "none", "appendCBOR": False},
+            "outputSelection": {"*": {"*": ["evm.bytecode.object", "evm.deployedBytecode.object"]}},
+        },
+    }
+    command = [solc, "--standard-json"]
+    done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=False)
+    try:
+        made = json.loads(done.stdout)
+        (contract,) = made["contracts"]["verifier.sol"].values()
+    except (ValueError, KeyError) as error:
+        raise OperationalError(f"{solc} did not compile the verifier: {(done.stdout + done.stderr)[:500]}") from error
+    size = len(contract["evm"]["deployedBytecode"]["object"]) // 2
+    if size > LARGEST:
+        raise OperationalError(f"the verifier has {size} bytes; a chain takes {LARGEST}")
+    return "0x" + contract["evm"]["bytecode"]["object"], size

@@ -18,7 +18,7 @@ from typing import Any
 from pol.zk.bn254 import R
 from pol.zk.exact import groth16_prover
 from pol.zk.exact.circuit import constraints
-from pol.zk.exact.proving_key import ProvingKey
+from pol.zk.exact.groth16_prover import ProvingKey
 from pol.zk.fixed_point import integers
 from pol.zk.network import StepNetwork
 

@@ -7,8 +7,8 @@ import numpy as np
 from lab.kernels.drawn_forms import FormDraw
 from pol.commitments.tensor import tensor_tree
 from pol.execution.cpu import CpuNode
+from pol.execution.device.device import NAME, Kernel
 from pol.execution.device.host import HostDevice
-from pol.execution.device.kernel import NAME, Kernel
 from pol.execution.device.planned_kernels import planned_kernels
 from pol.execution.device.roots import DeviceRoots
 from pol.execution.operand_sources import Sources

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import sha3
 
-from pol.execution.device.device import Device
-from pol.execution.device.kernel import NAME, Kernel
+from pol.execution.device.device import NAME, Device, Kernel
 
 LEAF_WORDS = 64
 LEAF_HASH = Kernel(

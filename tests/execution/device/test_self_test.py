@@ -15,9 +15,8 @@ from pol.arithmetic.primitives import Op
 from pol.errors import OperationalError, ProtocolError
 from pol.execution.device import host, nvrtc
 from pol.execution.device.contraction_source import contraction_of
-from pol.execution.device.device import Device
+from pol.execution.device.device import Device, Kernel
 from pol.execution.device.host import HostDevice
-from pol.execution.device.kernel import Kernel
 from pol.execution.device.keyed_source import keyed_fold_of
 from pol.execution.device.loops import loops_of
 from pol.execution.device.nvrtc import Compiler, architecture, supported_architectures

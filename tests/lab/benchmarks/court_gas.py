@@ -11,7 +11,7 @@ from web3 import HTTPProvider, Web3
 import toy_market
 from anvil_node import anvil_node
 from lab.benchmarks.figure import Figure
-from pol.chain.artifacts import artifact
+from pol.chain.contract_abi import artifact
 from pol.chain.court.dispute_game import DisputeGame
 from pol.chain.desks.objections import CommittedSegment
 from pol.chain.node.connection import Connection

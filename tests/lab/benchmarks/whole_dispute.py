@@ -19,7 +19,7 @@ from lab.benchmarks.figure import Figure
 from lab.disputes.dispute_match import KnownTraces, Match, play
 from pol.arithmetic.primitives import Op, Words
 from pol.arithmetic.scalar_program import Builder
-from pol.chain.artifacts import artifact
+from pol.chain.contract_abi import artifact
 from pol.commitments.keccak import keccak256
 from pol.commitments.program_hash import ProgramCommitment
 from pol.commitments.tensor import constants_root

@@ -16,16 +16,14 @@ from pol.chain.account.wallet import Wallet
 from pol.chain.court.step_verifiers import StepVerifier, deploy_exact, deploy_generated
 from pol.chain.node.connection import Connection
 from pol.commitments.keccak import keccak256
-from pol.zk.circuits import Visibility, folder, load_circuit
+from pol.zk.circuits import Visibility, example_vectors, folder, load_circuit
 from pol.zk.exact import exact_prover
 from pol.zk.exact.circuit import constraints
-from pol.zk.example import example_vectors
-from pol.zk.export import step_module
 from pol.zk.ezkl import ezkl_prover
 from pol.zk.ezkl.gradient_proof import GradientProof
-from pol.zk.ezkl.keys import Keys, setup
-from pol.zk.ezkl.verifier_contract import bytecode, compiler
+from pol.zk.ezkl.keys import Keys, bytecode, compiler, setup
 from pol.zk.fixed_point import Integers, dequantize, integer_step
+from pol.zk.tracing import step_module
 
 _VERIFY = keccak256(b"verifyProof(bytes,uint256[])")[:4]
 MEASURED: dict[str, tuple[str, Visibility]] = {

@@ -9,8 +9,7 @@ from pol.dispute.disputed_claim import DisputedClaim, ReceiptClaim
 from pol.dispute.moves import DisputeEnded, IllegalMove, Move
 from pol.dispute.openings import WrongInclusionProof
 from pol.dispute.play.execution_evidence import SegmentTrace
-from pol.dispute.play.honest_players import NothingToDispute, Player
-from pol.dispute.play.published_trace import leaves_of, leaves_place, published_leaves
+from pol.dispute.play.honest_players import NothingToDispute, Player, leaves_of, leaves_place, published_leaves
 from pol.dispute.position import HASH_BITS, Position, Side
 from pol.dispute.rules import apply
 from pol.graph.step_program import StepProgram

@@ -11,7 +11,7 @@ from lab.kernels.operation_nodes import contraction, drawn_table_gradient
 from pol.arithmetic.primitives import ARITY, Op
 from pol.arithmetic.scalar_program import Instruction, ScalarProgram
 from pol.execution.device.contraction_source import TILES, contraction_kernel, contraction_of
-from pol.execution.device.kernel import Kernel
+from pol.execution.device.device import Kernel
 from pol.execution.device.loops import loops_of
 from pol.execution.device.nvrtc import Compiler
 from pol.execution.device.planned_kernels import planned_kernels

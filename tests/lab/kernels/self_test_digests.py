@@ -13,9 +13,8 @@ from lab.benchmarks.training_bits import cnn, gpt
 from pol.arithmetic.primitives import Op, apply
 from pol.commitments.tensor import state_root, tensor_tree
 from pol.execution.device.self_test import self_test
-from pol.execution.device.self_test.counted_words import counted_words
 from pol.execution.device.self_test.subjects import trace_root
-from pol.execution.device.self_test.tested_nodes import FULL, SHORT, STEP, TestedNode, classes, primitive
+from pol.execution.device.self_test.tested_nodes import FULL, SHORT, STEP, TestedNode, classes, counted_words, primitive
 from pol.execution.operand_sources import Sources
 from pol.execution.reference import ReferenceExecutor, evaluate_node
 

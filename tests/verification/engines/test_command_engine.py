@@ -13,9 +13,8 @@ from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 from pol.training.storage.store import Store
 from pol.verification.engines.command_engine import CommandEngine
-from pol.verification.engines.engine import ExaminedSegment, ReplayJob
+from pol.verification.engines.engine import ExaminedSegment, LocalEngine, ReplayJob
 from pol.verification.engines.job_command import JobCommand
-from pol.verification.engines.local import LocalEngine
 from pol.verification.examination.verification_report import segment_document
 from pol.verification.verdict.verdict import Outcome, Reason
 

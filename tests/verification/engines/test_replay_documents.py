@@ -15,8 +15,7 @@ from exact_case import FALSE, ExactCase, exact_case
 from pol.claims.sample_size import detection_probability
 from pol.commitments import canonical_json
 from pol.errors import ProtocolError
-from pol.verification.engines.engine import ExaminedSegment, ReplayJob
-from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.engine import ExaminedSegment, LocalEngine, ReplayJob
 from pol.verification.engines.redundancy import Redundancy, detection_rate, escape_probability, liars, needs_referee
 from pol.verification.engines.replay_job_document import PostedJob
 from pol.verification.engines.replay_result_document import are_equal, are_same_replay, decode_result, encode_result

@@ -19,16 +19,14 @@ from pol.commitments import canonical_json
 from pol.errors import OperationalError, ProtocolError
 from pol.training.record.dsse_envelope import Envelope
 from pol.training.record.signed_heads import public_bytes
-from pol.verification.engines.engine import ExaminedSegment, ReplayJob
-from pol.verification.engines.local import LocalEngine
+from pol.verification.engines.engine import ExaminedSegment, LocalEngine, ReplayJob
 from pol.verification.engines.redundancy import Redundancy
 from pol.verification.engines.replay_job_document import PostedJob
-from pol.verification.engines.replay_queue import Lease, ReplayQueue
+from pol.verification.engines.replay_queue import Lease, ReplayQueue, WorkerFault
 from pol.verification.engines.replay_result_document import are_same_replay, decode_result, encode_result
 from pol.verification.engines.replay_worker import ReplayWorker
 from pol.verification.engines.signed_result import opened_envelope, sign_result
 from pol.verification.engines.store_engine import StoreEngine
-from pol.verification.engines.worker_standing import WorkerFault
 from pol.verification.examination.verification_report import segment_document
 from pol.verification.verdict.verdict import Outcome
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pol.arithmetic.primitives import Op
-from pol.execution.device.self_test.counted_words import counted_words
 from pol.execution.device.self_test.self_test import trainings
 from pol.execution.device.self_test.subjects import Subject
-from pol.execution.device.self_test.tested_nodes import FULL, contraction, primitive
+from pol.execution.device.self_test.tested_nodes import FULL, contraction, counted_words, primitive
 
 _SHORT_WORDS, _SHORT_SIDE, _SIDE = 1 << 20, 256, 4096
 _TIMES = 5

@@ -12,7 +12,6 @@ from pol.arithmetic.primitives import Op, Words
 from pol.commitments.tensor import tensor_tree
 from pol.errors import OperationalError
 from pol.execution.cpu import CpuExecutor, CpuNode
-from pol.execution.device.self_test.counted_words import counted_integers, counted_numbers, counted_words
 from pol.execution.device.self_test.known_digests import CLASSES, PRIMITIVES, TRAININGS, TREES
 from pol.execution.device.self_test.subjects import Subject, first_difference, trace_root
 from pol.execution.device.self_test.tested_nodes import (
@@ -21,6 +20,9 @@ from pol.execution.device.self_test.tested_nodes import (
     STEP,
     TestedNode,
     classes,
+    counted_integers,
+    counted_numbers,
+    counted_words,
     primitive,
     primitive_node,
 )

@@ -12,9 +12,8 @@ from pol.arithmetic.primitives import Words
 from pol.commitments.tensor import ListTag, list_root, state_root, tensor_root, tensor_tree
 from pol.execution.cpu import CpuExecutor, CpuNode
 from pol.execution.device.contraction_source import TILES, contraction_kernel, contraction_of
-from pol.execution.device.device import Buffer, Device
+from pol.execution.device.device import Buffer, Device, Kernel
 from pol.execution.device.device_executor import DeviceExecutor
-from pol.execution.device.kernel import Kernel
 from pol.execution.device.loops import loops_of
 from pol.execution.device.planned_kernels import planned_kernels
 from pol.execution.device.roots import DeviceRoots

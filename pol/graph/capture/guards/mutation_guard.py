@@ -16,8 +16,7 @@ from torch import Tensor
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.guards import user_state
-from pol.graph.capture.guards.plain_values import form_of, is_plain, is_same
-from pol.graph.capture.guards.reachable_objects import ABSENT, ReachableObjects
+from pol.graph.capture.guards.reachable_objects import ABSENT, ReachableObjects, form_of, is_plain, is_same
 from pol.graph.refusals import Report, refuse
 
 _GLOBAL_GENERATORS = {

@@ -8,18 +8,52 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 from torch.optim import Optimizer
+from torch.utils._pytree import tree_flatten
 
 from pol.errors import UnsupportedError
 from pol.graph.capture.guards import user_state
-from pol.graph.capture.guards.plain_values import PLAIN
+
+PLAIN = (bool, int, float, complex, str, bytes, Enum, torch.dtype, torch.device, types.NoneType)
+
+
+def is_same(old: object, new: object) -> bool:
+    """Whether two readings of one attribute are the same object, or equal immutable values."""
+    return old is new or (is_plain(old) and type(old) is type(new) and repr(old) == repr(new))
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value is immutable and means the same in every step."""
+    if isinstance(value, tuple | frozenset):
+        return all(is_plain(item) for item in value)
+    return isinstance(value, PLAIN)
+
+
+def form_of(value: object) -> object:
+    """The form of a tensor of a trace, or of a container of such tensors and immutable values; None of anything else.
+
+    Equal forms differ in the numbers of tensors alone.
+    """
+    leaves, tree = tree_flatten(value)
+    parts: list[object] = []
+    for leaf in leaves:
+        if isinstance(leaf, FakeTensor) and not isinstance(leaf, nn.Parameter):
+            parts.append((leaf.dtype, tuple(leaf.shape)))
+        elif is_plain(leaf):
+            parts.append((type(leaf), repr(leaf)))
+        else:
+            return None
+    return tree, parts
+
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 _CACHES = {nn.RNNBase: ("_flat_weights", "_flat_weight_refs")}

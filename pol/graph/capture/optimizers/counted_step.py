@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.guards.plain_values import is_plain, is_same
+from pol.graph.capture.guards.reachable_objects import is_plain, is_same
 from pol.graph.capture.optimizers.rule import OptimizerState, Options
 from pol.graph.capture.optimizers.traced_optimizer import no_rule
 

@@ -14,7 +14,7 @@ from torch.optim import LBFGS, Optimizer, SparseAdam
 from torch.overrides import TorchFunctionMode
 
 from pol.errors import PolError, UnsupportedError
-from pol.graph.capture.guards.plain_values import is_same
+from pol.graph.capture.guards.reachable_objects import is_same
 from pol.graph.capture.optimizers import OptimizerState, Options
 
 _NUMBERS = {Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__bool__}

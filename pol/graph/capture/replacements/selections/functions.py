@@ -12,9 +12,8 @@ from torch.nn import functional
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from pol.errors import UnsupportedError
-from pol.graph.capture.replacements.selections.copied_views import copied, require_unwritten
 from pol.graph.capture.replacements.selections.row_functions import places_of_rows
-from pol.graph.capture.replacements.selections.selected_rows import SelectedRows, Selection
+from pol.graph.capture.replacements.selections.selected_rows import SelectedRows, Selection, copied, require_unwritten
 from pol.graph.capture.tracing.provenance import current_line
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -13,9 +13,14 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 from torch.utils._python_dispatch import _disable_current_modes
 
-from pol.graph.capture.replacements.selections.copied_views import copied
 from pol.graph.capture.replacements.selections.functions import has_selected_rows, of_rows, of_selected_rows, refused
-from pol.graph.capture.replacements.selections.selected_rows import SelectedRows, Selection, first_rows, selection_of
+from pol.graph.capture.replacements.selections.selected_rows import (
+    SelectedRows,
+    Selection,
+    copied,
+    first_rows,
+    selection_of,
+)
 from pol.graph.capture.replacements.table import replaces_function
 from pol.graph.capture.tracing.second_run import RUN
 

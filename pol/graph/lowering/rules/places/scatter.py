@@ -22,7 +22,7 @@ from pol.graph.lowering.folds import (
     Monoid,
 )
 from pol.graph.lowering.rule_table import lowers
-from pol.graph.lowering.rules.places.index_lists import common_shape, dimensions_before, indices_of, wrapped
+from pol.graph.lowering.rules.places.gathering import common_shape, dimensions_before, indices_of, wrapped
 from pol.graph.lowering.values import Fill, Value, View, axis_index, cut, expand, permute, scalar, unsqueeze, view_of
 from pol.graph.node import Affine, Bound
 from pol.graph.tensor_type import MAX_RANK, DType, TensorType

@@ -11,14 +11,105 @@ import click
 
 from pol.cli.examples import defaulted
 from pol.cli.finite_range import FiniteRange
-from pol.cli.verification.device_option import device_option
-from pol.cli.verification.share_option import Share
 from pol.errors import ProtocolError
 from pol.training.record.recorded_run import open_store
 
 if TYPE_CHECKING:
     from pol.verification.engines.engine import Engine
     from pol.verification.engines.replay_worker import Tell
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pol.execution.executor import ExecutorFactory
+
+
+_HASH = re.compile(r"(?:0x)?([0-9a-f]{64})", re.IGNORECASE)
+
+
+def hash_in(text: str) -> str:
+    """32 bytes in hexadecimal, in small letters. Raises BadParameter: it isn't that."""
+    match = _HASH.fullmatch(text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} isn't 32 bytes in hexadecimal")
+    return match[1].lower()
+
+
+def digest_in(text: str) -> str:
+    """As `hash_in`, or the content of a file. Raises BadParameter: it is neither."""
+    if _HASH.fullmatch(text):
+        return hash_in(text)
+    try:
+        content = Path(text).read_bytes()[:100].decode(errors="replace").strip()
+    except OSError as error:
+        raise click.BadParameter(f"{text!r} is neither 32 bytes in hexadecimal nor a file with them") from error
+    if not _HASH.fullmatch(content):
+        raise click.BadParameter(f"the file {text!r} doesn't hold 32 bytes in hexadecimal, the digest of a document")
+    return hash_in(content)
+
+
+def hash_option(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """The callback of an option that takes 32 bytes."""
+    return None if value is None else hash_in(value)
+
+
+def digest_option(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """The callback of an option that takes 32 bytes, or a file with them."""
+    return None if value is None else digest_in(value)
+
+
+def _device(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    from pol.execution.device.open_device import require_device_name
+
+    try:
+        return require_device_name(value)
+    except ProtocolError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+device_option = defaulted(
+    "--device",
+    default="cpu",
+    callback=_device,
+    metavar="DEVICE",
+    help="Execute steps on cpu, cuda or cuda:N (a GPU), or host (a GPU's kernels on the processor; slow).",
+)
+
+
+def party_executors(device: str) -> ExecutorFactory:
+    """The executors of a party; a device is opened now, before anything is staked on it.
+
+    Raises:
+        OperationalError: the device can't be used.
+    """
+    from pol.execution.cpu import on_all_cores
+    from pol.execution.device.open_device import CPU, executors_on, open_device
+
+    if device == CPU:
+        return on_all_cores
+    open_device(device)
+    return executors_on(device)
+
+
+class Share(click.ParamType[Fraction]):
+    """A number above 0 and up to 1, exactly as it is written: 0.05, 5%, 1/20; with ``zero`` also 0."""
+
+    name = "share"
+
+    def __init__(self, zero: bool = False) -> None:
+        self._zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+        """The exact number."""
+        text = str(value).strip()
+        try:
+            share = Fraction(text[:-1]) / 100 if text.endswith("%") else Fraction(text)
+        except (ValueError, ZeroDivisionError):
+            self.fail(f"{text!r} isn't a number; write 0.05, 5% or 1/20", param, ctx)
+        if not (0 < share <= 1 or (self._zero and share == 0)):
+            self.fail(f"{text} isn't {'from' if self._zero else 'above'} 0 and up to 1 (or 100%)", param, ctx)
+        return share
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENGINES = ("local", "cores", "ray", "command", "store")
@@ -124,7 +215,7 @@ def open_engine(options: dict[str, Any], tell: Tell) -> Engine:
             return _store_engine(options, tell)
     except ProtocolError as error:
         raise click.UsageError(str(error)) from error
-    from pol.verification.engines.local import LocalEngine
+    from pol.verification.engines.engine import LocalEngine
 
     return LocalEngine(threads, device)
 
@@ -157,7 +248,7 @@ def _command_engine(options: dict[str, Any]) -> Engine:
 
 
 def _store_engine(options: dict[str, Any], tell: Tell) -> Engine:
-    from pol.verification.engines.local import LocalEngine
+    from pol.verification.engines.engine import LocalEngine
     from pol.verification.engines.redundancy import Redundancy
     from pol.verification.engines.store_engine import StoreEngine
 
