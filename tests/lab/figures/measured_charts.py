@@ -26,7 +26,6 @@ CALLS = {
     "claim a seat": "test_seat_claim",
     "post a verdict": "test_verdict_post",
     "disclose": "test_verdict_disclose",
-    "post a log": "test_log_post",
     "demand data": "test_data_demand",
     "answer with data": "test_data_answer",
     "challenge a verdict": "test_challenge",
