@@ -1,1 +1,4 @@
-"""Claims about segments: exact distances, draws, the acceptance rule, and the structs that verifiers post."""
+"""Claims about segments: exact distances, draws, the acceptance rule, and the structs that verifiers post.
+
+Arguments out of their range raise ProtocolError.
+"""

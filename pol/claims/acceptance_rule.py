@@ -19,9 +19,6 @@ def is_accepted(distance: int, reference: int, threshold: int) -> bool:
     """Whether one component is accepted: equal integers, and ``distance * 2^64 <= threshold * travelled(reference)``.
 
     If no number moved (or the program has no such slots) only a distance of zero is accepted.
-
-    Raises:
-        ProtocolError: the threshold isn't a uint64.
     """
     if not 0 <= threshold < 1 << THRESHOLD_BITS:
         raise ProtocolError(f"threshold {threshold} isn't an unsigned 64-bit integer")

@@ -35,11 +35,7 @@ def saturating_sum(parts: Iterable[int]) -> int:
 
 
 def leaf_distances(dtype: DType, x: Words, y: Words, scale: int = 0) -> list[int]:
-    """The distance of each leaf (64 words in row-major order) of two tensors of one type.
-
-    Raises:
-        ProtocolError: the shapes differ.
-    """
+    """The distance of each leaf (64 words in row-major order) of two tensors of one type."""
     _require_equal_shapes(x, y)
     x, y = x.reshape(-1), y.reshape(-1)
     sums: list[int] = []
@@ -57,11 +53,7 @@ def tensor_distance(dtype: DType, x: Words, y: Words, scale: int = 0) -> int:
 
 
 def slot_distances(program: StepProgram, x: Sequence[Words], y: Sequence[Words], component: Component) -> list[int]:
-    """The distance of each slot of two states; slots of another component count as 0.
-
-    Raises:
-        ProtocolError: a state doesn't fit the program.
-    """
+    """The distance of each slot of two states; slots of another component count as 0."""
     require_state(program, x)
     require_state(program, y)
     return [
@@ -80,11 +72,7 @@ def component_distances(program: StepProgram, x: Sequence[Words], y: Sequence[Wo
 
 
 def require_state(program: StepProgram, state: Sequence[Words]) -> None:
-    """Check that ``state`` has a tensor of words of the right shape for every slot.
-
-    Raises:
-        EvidenceError: it doesn't.
-    """
+    """Check that ``state`` has a tensor of words of the right shape for every slot."""
     if len(state) != len(program.slots):
         fault = Fault.MISSING_TENSOR if len(state) < len(program.slots) else Fault.EXTRA_TENSOR
         problem = f"a state of {len(state)} tensors, but the program has {len(program.slots)} slots"
@@ -94,11 +82,7 @@ def require_state(program: StepProgram, state: Sequence[Words]) -> None:
 
 
 def require_distances(program: StepProgram, state: Sequence[Words], names: Sequence[str]) -> None:
-    """Check that every number of a first state that may change has a distance; otherwise no segment can be accepted.
-
-    Raises:
-        ProtocolError: one hasn't, or is NaN; the message names its slot.
-    """
+    """Check that every number of a first state that may change has a distance; otherwise no segment can be accepted."""
     for position, (words, name) in enumerate(zip(state, names, strict=True)):
         if not program.has_distances(position, words):
             slot = program.slots[position]

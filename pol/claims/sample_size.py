@@ -67,11 +67,7 @@ def sample(
 
 
 def detection_probability(segments: int, cheated: int, draws: int) -> Fraction:
-    """The probability that a draw of ``draws`` distinct segments hits at least one of the ``cheated`` ones, exactly.
-
-    Raises:
-        ProtocolError: impossible counts.
-    """
+    """The probability that a draw of ``draws`` distinct segments hits at least one of the ``cheated`` ones, exactly."""
     if not (0 <= cheated <= segments and 0 <= draws <= segments):
         raise ProtocolError(f"no such draw: {draws} of {segments} segments, {cheated} of them cheated")
     missed, all_draws = _missing(segments, cheated, draws)
@@ -79,11 +75,7 @@ def detection_probability(segments: int, cheated: int, draws: int) -> Fraction:
 
 
 def draws_for(segments: int, cheated: int, probability: Fraction, most: int = MAX_DRAWS) -> int:
-    """The fewest draws that detect ``cheated`` bad segments with at least ``probability``; 0 if none is asked for.
-
-    Raises:
-        ProtocolError: not even replaying every segment reaches it, or more than ``most`` draws would be needed.
-    """
+    """The fewest draws that detect ``cheated`` bad segments with at least ``probability``; 0 if none is asked for."""
     draws = required_draws(segments, cheated, probability)
     if draws is not None and draws <= most:
         return draws
@@ -97,9 +89,6 @@ def required_draws(segments: int, cheated: int, probability: Fraction) -> int | 
     """As `draws_for` without a limit; None if not even replaying every segment is enough.
 
     Exact for any number of segments: hypergeometric, as segments are drawn without replacement.
-
-    Raises:
-        ProtocolError: impossible counts.
     """
     if not 0 <= cheated <= segments:
         raise ProtocolError(f"{cheated} of {segments} segments can't be cheated")
@@ -122,22 +111,14 @@ def required_draws(segments: int, cheated: int, probability: Fraction) -> int | 
 
 
 def cheated_segments(segments: int, fraction: Fraction) -> int:
-    """The least number of bad segments if that fraction of them is bad.
-
-    Raises:
-        ProtocolError: the fraction isn't in (0, 1], or there are no segments.
-    """
+    """The least number of bad segments if that fraction of them is bad."""
     if segments < 1 or not 0 < fraction <= 1:
         raise ProtocolError(f"no cheating: {fraction} of {segments} segments; name a fraction above 0 and up to 1")
     return ceil(fraction * segments)
 
 
 def detectable_segments(segments: int, draws: int, probability: Fraction) -> int | None:
-    """The fewest bad segments that ``draws`` draws find with ``probability``; None if they can't find any so surely.
-
-    Raises:
-        ProtocolError: impossible counts.
-    """
+    """The fewest bad segments that ``draws`` draws find with ``probability``; None if they can't find any so surely."""
     bad = range(segments + 1)
     found = bisect_left(bad, probability, key=lambda cheated: detection_probability(segments, cheated, draws))
     return found if found in bad else None

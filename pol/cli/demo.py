@@ -101,11 +101,7 @@ def save_picture(console: Console, path: Path) -> None:
 
 
 def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narrator: Narrator) -> ScenarioReport:
-    """Run the story with its store in ``folder``.
-
-    Raises:
-        OperationalError: torch isn't installed, or chain or store failed.
-    """
+    """Run the story with its store in ``folder``."""
     try:
         import torch
 
@@ -121,11 +117,7 @@ def run(seed: int, rpc: str | None, funder_key: bytes | None, folder: Path, narr
 
 
 def run_rounds(seed: int, rpc: str | None, folder: Path, narrator: Narrator) -> RoundsReport:
-    """Run the story of many workers with its store in ``folder``.
-
-    Raises:
-        OperationalError: torch isn't installed, or a process, chain or store failed.
-    """
+    """Run the story of many workers with its store in ``folder``."""
     try:
         import torch
 
@@ -154,7 +146,6 @@ def output_folder(out: Path | None) -> Iterator[Path]:
 
     Raises:
         UsageError: ``out`` exists and isn't empty.
-        OperationalError: there can be no folder there.
     """
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise click.UsageError(f"{out} exists and isn't empty; name another folder with --out")

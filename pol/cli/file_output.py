@@ -61,12 +61,7 @@ class _Printable(io.TextIOBase):
 
 
 def read_file(path: Path, limit: int | None = None, hint: str = "") -> bytes:
-    """The content of a file.
-
-    Raises:
-        ProtocolError: it has more than ``limit`` bytes.
-        OperationalError: it can't be read; the message ends with ``hint``.
-    """
+    """The content of a file."""
     try:
         if limit is not None and path.stat().st_size > limit:
             raise ProtocolError(f"{path} has more than {limit} bytes: no document of pol has")

@@ -16,7 +16,6 @@ def signing_key(ctx: click.Context, param: click.Parameter, value: Path | None) 
 
     Raises:
         click.BadParameter: the file holds something else than an Ed25519 key that isn't encrypted.
-        OperationalError: it can't be read.
     """
     try:
         return None if value is None else load_signing_key(value)

@@ -1,4 +1,7 @@
-"""Collectives with a defined order: reductions over processes whose every bit is defined (docs/spec/collectives.md)."""
+"""Collectives with a defined order: reductions over processes whose every bit is defined (docs/spec/collectives.md).
+
+Tensors and groups that don't fit raise ProtocolError.
+"""
 
 from pol.extras import lazy_names
 

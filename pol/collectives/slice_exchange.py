@@ -22,10 +22,6 @@ class SliceExchange:
     """One call's exchanges over a process group, on the device of the tensors, without copies to the host.
 
     Every method is called by all processes, with tensors of the same size. Slice r of a tensor is process r's part.
-
-    Raises:
-        ProtocolError: this process isn't in the group.
-        OperationalError: the backend has failed; a process may have ended.
     """
 
     def __init__(self, group: dist.ProcessGroup | None):

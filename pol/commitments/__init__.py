@@ -1,0 +1,1 @@
+"""Hashes and roots of what parties commit to. Values that have no such form raise ProtocolError."""

@@ -29,11 +29,7 @@ def encode(document: Document) -> bytes:
 
 
 def decode(data: bytes, what: str) -> Document:
-    """The document that ``data`` encodes.
-
-    Raises:
-        ProtocolError: not JSON, not an object, or not the canonical encoding (order, spaces, repeated keys, numbers).
-    """
+    """The document that ``data`` encodes."""
     document = parse(data, what)
     try:
         encoded = rfc8785.dumps(document)
@@ -50,9 +46,6 @@ def parse(data: bytes, what: str, *, unique: bool = False) -> Any:
     Depth and members are counted before the parser sees the bytes: it recurses in C and makes an object of each member,
     and a stranger's document must not be able to crash a process or take its memory. Time is linear in the bytes.
     Python's own recursion limit doesn't help: importing the EVM raises it beyond what the stack holds.
-
-    Raises:
-        ProtocolError: not JSON, nested deeper than `MAX_DEPTH`, more than `MAX_MEMBERS` members, or a key twice.
     """
     depth = members = 0
     for token in _TOKEN.finditer(data):
@@ -85,11 +78,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> Document:
 
 
 def require_version(document: object, what: str, kind: str, version: int) -> None:
-    """Check kind and version of a document, before its other members: another version may have others.
-
-    Raises:
-        ProtocolError: another kind; or another version, with advice which pol reads it.
-    """
+    """Check kind and version of a document, before its other members: another version may have others."""
     if not isinstance(document, dict):
         raise EvidenceError(Fault.MALFORMED, f"{what} isn't a JSON object")
     if document.get("kind") != kind:
@@ -111,11 +100,7 @@ class Fields:
 
     @classmethod
     def of_document(cls, data: bytes, what: str, kind: str, version: int, names: Iterable[str]) -> "Fields":
-        """The members of a document that states its kind and version besides them.
-
-        Raises:
-            ProtocolError: not a canonical document of this kind, version and these members.
-        """
+        """The members of a document that states its kind and version besides them."""
         document = decode(data, what)
         require_version(document, what, kind, version)
         return cls(document, what, [*names, "kind", "version"])

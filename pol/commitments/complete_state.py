@@ -109,11 +109,7 @@ class ChunkProof:
     state_branch: tuple[bytes, ...]
 
     def root(self) -> bytes:
-        """The root of the complete state that follows; the caller compares it.
-
-        Raises:
-            ProtocolError: the proof is malformed: a wrong length of a branch or of the leaf, a position past the end.
-        """
+        """The root of the complete state that follows; the caller compares it."""
         leaves = self.type.leaves
         if len(self.leaf) != (LEAF_SIZE if leaves else 0):
             raise ProtocolError(f"a leaf has {LEAF_SIZE} bytes, not {len(self.leaf)}; none if {self.entry} has none")
@@ -157,11 +153,7 @@ def root_of_content(type_: ArrayType | DocumentType, tree: bytes) -> bytes:
 
 
 def compute_entries(arrays: Mapping[str, Array], documents: Mapping[str, bytes], threads: int = 0) -> list[StateEntry]:
-    """The entries of a complete state in order; all cores if ``threads`` is 0.
-
-    Raises:
-        ProtocolError: an array and a document have the same name, or a name is malformed.
-    """
+    """The entries of a complete state in order; all cores if ``threads`` is 0."""
     if twice := arrays.keys() & documents.keys():
         raise ProtocolError(f"{sorted(twice)[0]!r} names an array and a document: rename one of the two")
     entries = [StateEntry(name, array.type, array_root(array, threads)) for name, array in arrays.items()]
@@ -191,11 +183,7 @@ def require_order(entries: Sequence[StateEntry]) -> None:
 
 
 def prove_chunk(entries: Sequence[StateEntry], name: str, data: Bytes, index: int) -> ChunkProof:
-    """The proof of one leaf of the array or document ``name``, whose bytes are ``data``.
-
-    Raises:
-        ProtocolError: no entry of this name, or no such leaf.
-    """
+    """The proof of one leaf of the array or document ``name``, whose bytes are ``data``."""
     position = next((i for i, entry in enumerate(entries) if entry.name == name), None)
     if position is None:
         raise ProtocolError(f"the state has no entry {name!r}")

@@ -51,11 +51,7 @@ def describe_part(first: int, data: Bytes, threads: int = 0) -> ArrayPart:
 
 
 def root_of_parts(type_: ArrayType, parts: Iterable[ArrayPart]) -> bytes:
-    """The array root. Reports may come in any order, and several holders may report one range.
-
-    Raises:
-        ProtocolError: the ranges leave a gap or overlap.
-    """
+    """The array root. Reports may come in any order, and several holders may report one range."""
     ordered = sorted({(part.first, part.size): part for part in parts if part.size}.values(), key=lambda p: p.first)
     known: dict[tuple[int, int], bytes] = {}
     shared: dict[int, bytes] = {}

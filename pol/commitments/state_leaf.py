@@ -27,11 +27,7 @@ class StatePiece:
 
 
 def prove(program: StepProgram, state: Sequence[Words], position: int, leaf: int) -> StatePiece:
-    """The piece of a state at slot ``position``, leaf ``leaf``; both count on from 0 past the width of their trees.
-
-    Raises:
-        ProtocolError: the arrays aren't a state of the program.
-    """
+    """The piece of a state at slot ``position``, leaf ``leaf``; both count on from 0 past the width of their trees."""
     commitment = ProgramCommitment.of(program)
     types = [slot.type for slot in program.slots]
     roots = tensor_roots(types, state)

@@ -1,6 +1,6 @@
 """Reference trainers of many workers, whose every claim can be proven, verified and disputed (docs/spec/rounds.md).
 
-A store that fails raises OperationalError.
+A store or a meeting that fails raises OperationalError, settings that are wrong ProtocolError.
 """
 
 from pol.extras import lazy_names

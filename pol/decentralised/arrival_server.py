@@ -32,11 +32,7 @@ class Sent:
         return encode_message(author.store, author.plan, made, self._numbers(author))
 
     def decode(self, author: ClaimAuthor, data: bytes) -> MadeClaim:
-        """The claim in a message, checked.
-
-        Raises:
-            ProtocolError: it isn't signed, of another phase, or holds other tensors than it claims.
-        """
+        """The claim in a message, checked."""
         made = decode_message(author.store, author.plan, data, self._numbers(author))
         claim, phase = made.entry.claim, author.plan.phases[made.entry.claim.phase]
         if phase.name != self.phase or claim.part + 1 != phase.parts:
@@ -60,9 +56,6 @@ class ArrivalServer:
 
     A promise stands in the journal before anybody sees it. A server that was killed goes on from its log, with the
     promises that it has given, when it is started again with its workers.
-
-    Raises:
-        ProtocolError, OperationalError: as `JournaledKeeper`.
     """
 
     def __init__(
@@ -87,12 +80,7 @@ class ArrivalServer:
         """Receipts by a claim's worker and round: a worker that was started again sends what it has sent before."""
 
     def serve(self) -> None:
-        """Train all rounds of the plan.
-
-        Raises:
-            ProtocolError: a member has no stake, or too many are there to show their roster on a chain.
-            OperationalError: too few workers are left, or the store failed.
-        """
+        """Train all rounds of the plan. Raises OperationalError: too few workers are left, or the store failed."""
         waiting = list(range(1, self._exchange.size))
         last = self._keeper.last_roster()
         version, queue = (self._merged(()), []) if last is None else self._taken_up(last)
@@ -237,11 +225,7 @@ class ArrivalWorker:
         """With the server's receipts, which show what it has left out."""
 
     def work(self) -> None:
-        """Take part until the server has no more rounds.
-
-        Raises:
-            ProtocolError: the server signs another thing than it sends.
-        """
+        """Take part until the server has no more rounds."""
         author, exchange = self.author, self._exchange
         while (roster := exchange.take(0)) != END:
             round_ = self._begin(roster, exchange.take(0), exchange.take(0))

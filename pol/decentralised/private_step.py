@@ -44,9 +44,6 @@ def epsilon(rate: float, noise: float, steps: int, delta: float) -> float:
     """The epsilon of ``steps`` sampled Gaussian steps at a ``delta``: each example is in a batch with chance ``rate``.
 
     ``noise`` is the standard deviation over the clipping norm. An upper bound, for Gaussians of real numbers.
-
-    Raises:
-        ProtocolError: a rate outside 0 .. 1, noise that isn't positive, or a delta outside 0 .. 1.
     """
     if not 0 < rate <= 1 or noise <= 0 or not 0 < delta < 1 or steps < 0:
         raise ProtocolError("the bound needs a rate up to 1, noise above 0, a delta between 0 and 1, steps from 0 on")

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 class TrainingOptions:
-    """A base of options that are dataclasses: counts are positive, and the rows make at least one batch.
-
-    Raises:
-        ProtocolError: an option can't be; the message names it and says what it may be.
-    """
+    """A base of options that are dataclasses: counts are positive, and the rows make at least one batch."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 

@@ -1,4 +1,7 @@
-"""``pol demo``: the whole protocol as one scenario, with parties that cheat."""
+"""``pol demo``: the whole protocol as one scenario, with parties that cheat.
+
+A node or a store that fails raises OperationalError; an outcome that the protocol doesn't promise, ProtocolError.
+"""
 
 from pol.extras import lazy_names
 

@@ -65,11 +65,7 @@ def narrated(
     task_id: bytes,
     defender: str,
 ) -> DisputeReport:
-    """Play a dispute that is open to its end, narrating each move; ``defender`` is what the asserter is called.
-
-    Raises:
-        ProtocolError: contract and library disagree.
-    """
+    """Play a dispute that is open to its end, narrating each move; ``defender`` is what the asserter is called."""
     dispute, game = sides[0].dispute, sides[0].game
     tell.say(f"{HEADING}{'gas':>8}")
     _tell_row(tell, opening_row(game.record(dispute, program).start), 0)

@@ -82,12 +82,7 @@ class StakedRounds:
     challenger: Wallet
 
     def slash(self, tell: Narrator, rounds: LoggedRounds, entry: ClaimEntry) -> SlashReport:
-        """Dispute a false claim to the end, both sides played, each move narrated.
-
-        Raises:
-            ProtocolError: contract and library disagree.
-            OperationalError: the node failed, or something of the claim is withheld.
-        """
+        """Dispute a false claim to the end, both sides played, each move narrated."""
         bonds, disputes, worker = self.contracts.bonds, self.contracts.disputes, self.workers[entry.worker]
         phase = load_phase(rounds.store, rounds.plan.phases[entry.claim.phase])
         honest, liar = trace_of(rounds, entry, CpuExecutor), _as_claimed(rounds, entry)
@@ -120,7 +115,6 @@ def stake_rounds(connection: Connection, plan: RoundsPlan, seed: int, coordinato
 
     Raises:
         UnsupportedError: money on this chain is real, and the keys of local workers are known to everybody.
-        OperationalError: the node failed, or has no money.
     """
     if not connection.is_test_chain:
         raise UnsupportedError("the keys of these workers are known to everybody: give --rpc of a test chain, or none")

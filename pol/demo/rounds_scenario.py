@@ -104,12 +104,7 @@ class RoundsScenario:
         self._options, self._cast = options, cast or Cast()
 
     def run(self) -> RoundsReport:
-        """Run the whole story.
-
-        Raises:
-            OperationalError: a process, the store or the chain failed.
-            ProtocolError: an outcome differs from what the protocol promises.
-        """
+        """Run the whole story."""
         tell, cast = self._tell, self._cast
         tell.chapter("Three strangers train one GPT: each takes steps of its own, then they merge int8 messages")
         staked, rounds = self._train()

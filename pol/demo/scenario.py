@@ -95,12 +95,7 @@ class Scenario:
         return self._purse.each * 4 // 5
 
     def run(self) -> ScenarioReport:
-        """Run the whole scenario.
-
-        Raises:
-            OperationalError: chain or store failed.
-            ProtocolError: an outcome differs from what the protocol promises.
-        """
+        """Run the whole scenario."""
         captured = digits.captured(self._seed)
         deployer, deployment = self._deploy()
         # Where time can't be moved, windows are as short as the contract admits; no policy for real money accepts that.

@@ -55,11 +55,7 @@ class ReplayClaim:
         return self.end
 
     def first(self, header: bytes, bits: int = HASH_BITS) -> Position:
-        """The position at which the challenger opens: all steps; ``header`` is the program's.
-
-        Raises:
-            ProtocolError: it is another program's header.
-        """
+        """The position at which the challenger opens: all steps; ``header`` is the program's."""
         facts, nodes = Replayed(self.id, self.program, self.constants), ProgramHeader.decode(header, self.program).nodes
         return Position(
             Level.STEPS,
@@ -106,11 +102,7 @@ class SumClaim:
         return self.sum.to_bytes(32, "big")
 
     def first(self, header: bytes, bits: int = HASH_BITS) -> Position:
-        """The position at which the challenger opens: all slots; ``header`` is the program's.
-
-        Raises:
-            ProtocolError: it is another program's header.
-        """
+        """The position at which the challenger opens: all slots; ``header`` is the program's."""
         facts = Summed(self.id, self.program, self.x, self.y, self.component)
         return Position(
             Level.SUM_SLOTS, Side.CHALLENGER, facts, hi=ProgramHeader.decode(header, self.program).slots, bits=bits

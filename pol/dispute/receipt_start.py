@@ -17,11 +17,7 @@ NOTHING = bytes(32)
 
 
 def receipt_position(claim: ReceiptClaim, header: bytes, bits: int = HASH_BITS) -> Position:
-    """The position at which the challenger opens its trace of the step.
-
-    Raises:
-        ProtocolError: the header is another program's.
-    """
+    """The position at which the challenger opens its trace of the step."""
     counts = ProgramHeader.decode(header, claim.program)
     facts = AtStep(Replayed(claim.id, claim.program, claim.constants), NOTHING, claim.before, claim.step)
     height = depth(counts.nodes)
@@ -40,7 +36,6 @@ def start_receipt(claim: ReceiptClaim, header: bytes, payload: bytes, bits: int 
     Raises:
         IllegalMove: bytes are missing, or the trace has the receipt that was claimed.
         WrongInclusionProof: a drawn root doesn't stand in the trace that is opened.
-        ProtocolError: the header is another program's.
     """
     position, reader = receipt_position(claim, header, bits), PackedReader(payload)
     roots, above = [], set[bytes]()

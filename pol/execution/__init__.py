@@ -1,4 +1,7 @@
-"""Executors of step programs: the same bits on every machine."""
+"""Executors of step programs: the same bits on every machine.
+
+States and constants that don't fit a program raise ProtocolError, a device that fails OperationalError.
+"""
 
 from pol.extras import lazy_names
 

@@ -188,9 +188,6 @@ class CpuElement:
             terms: numbers of terms, from ``begin`` to K; both ends included.
             begin: the first term to compute.
             accumulator: the word before it; by default the node's ``init``, which is right before term 0 only.
-
-        Raises:
-            ProtocolError: the terms don't ascend or don't exist, or a source is missing or of another type.
         """
         if not all(a <= b for a, b in pairwise([0, begin, *terms, self._node.terms])):
             raise ProtocolError(f"the terms do not ascend from {begin} to at most {self._node.terms}")
@@ -200,11 +197,7 @@ class CpuElement:
         return [int(word) for word in result]
 
     def results(self, step: int, sources: Sources, term: int, accumulator: int) -> list[int]:
-        """The result of every instruction at one term, given the accumulator before it.
-
-        Raises:
-            ProtocolError: there is no such term, or a source is missing or of another type.
-        """
+        """The result of every instruction at one term, given the accumulator before it."""
         if not 0 <= term < self._node.terms:
             raise ProtocolError(f"term {term} of a node with {self._node.terms} terms")
         result = np.empty(len(self._node.body.instructions), np.uint32)

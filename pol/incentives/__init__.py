@@ -1,1 +1,1 @@
-"""Payouts, tickets, planted errors, jackpot and auction as integers."""
+"""Payouts, tickets, planted errors, jackpot and auction as integers. Arguments out of range raise ProtocolError."""

@@ -14,9 +14,6 @@ def abi_hash(*values: int | bytes | str) -> bytes:
 
     Integers are unsigned, 20 bytes are an address, 32 bytes a word, text is a string. Structs and fixed-size arrays are
     passed as their members.
-
-    Raises:
-        ProtocolError: a value of another kind.
     """
     head, tail = b"", b""
     for value in values:

@@ -11,11 +11,7 @@ from pol.incentives.abi import ADDRESS, abi_hash
 
 @dataclass(frozen=True)
 class Bid:
-    """A solver's offer to train for ``price`` (smallest unit of the asset) in ``seconds``.
-
-    Raises:
-        ProtocolError: no bid can have these numbers.
-    """
+    """A solver's offer to train for ``price`` (smallest unit of the asset) in ``seconds``."""
 
     bidder: bytes
     """The account: 20 bytes."""
@@ -31,11 +27,7 @@ class Bid:
 
 
 def commitment(round_id: bytes, bid: Bid, salt: bytes) -> bytes:
-    """The hash that seals a bid in a round; ``salt`` is 32 secret random bytes.
-
-    Raises:
-        ProtocolError: the salt has another size.
-    """
+    """The hash that seals a bid in a round; ``salt`` is 32 secret random bytes."""
     require_size("salt", salt, HASH_SIZE)
     return abi_hash(round_id, bid.bidder, bid.price, bid.seconds, salt)
 

@@ -19,11 +19,7 @@ LARGEST_RATE = ONE // 4
 
 
 def check_rate(rate: int) -> None:
-    """Check the bounds of a deployment's rate.
-
-    Raises:
-        ProtocolError: it is below one error in 256 verdicts or above one in four.
-    """
+    """Check the bounds of a deployment's rate."""
     if not LEAST_RATE <= rate <= LARGEST_RATE:
         raise ProtocolError(
             f"a rate of {rate} is out of bounds: {LEAST_RATE} (1/256) to {LARGEST_RATE} (1/4) are possible"

@@ -29,11 +29,7 @@ class JackpotRules:
             raise ProtocolError(f"{self.watchers} watchers need at least {2 * self.watchers} shares, not {self.shares}")
 
     def share(self, reserved: int) -> int:
-        """One watch reward from the jackpot reserved for a task, independent of other rewards.
-
-        Raises:
-            ProtocolError: the contract reserves no such amount.
-        """
+        """One watch reward from the jackpot reserved for a task, independent of other rewards."""
         if not self.shares <= reserved < 1 << 128:
             raise ProtocolError(f"a reserve of {reserved} has no shares: name at least {self.shares}, below 2^128")
         return reserved // self.shares

@@ -39,11 +39,7 @@ class CountedClaim:
 
 
 def encode_line(claims: Sequence[CountedClaim]) -> bytes:
-    """The claims of a line.
-
-    Raises:
-        ProtocolError: there are none or too many, or two are out of order: by round, phase and part.
-    """
+    """The claims of a line."""
     places = [claim.place for claim in claims]
     if not 0 < len(places) <= MAX_LINE or any(after <= before for before, after in pairwise(places)):
         raise ProtocolError(f"a line counts 1 to {MAX_LINE} claims, in order of round, phase and part: sort them")

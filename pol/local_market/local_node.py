@@ -42,11 +42,7 @@ def find_anvil() -> Path | None:
 
 
 def start_node(folder: MarketFolder, processes: MarketProcesses, port: int, embedded: bool) -> Connection:
-    """A node that goes on where the one before it in this folder ended; each transaction gets a block at once.
-
-    Raises:
-        OperationalError: there is neither anvil nor the extra ``embedded``, or the node doesn't start.
-    """
+    """A node that goes on where the one before it in this folder ended; each transaction gets a block at once."""
     log = folder.logs / f"{NODE}.log"
     for wanted in (port, 0):  # any port, if somebody else has this one
         log.unlink(missing_ok=True)
@@ -86,11 +82,7 @@ def _command(folder: MarketFolder, port: int, embedded: bool) -> list[str]:
 
 
 def let_time_pass(connection: Connection) -> None:
-    """From now on a block is made every second, and counts as twelve: the chain's clock runs twelve times as fast.
-
-    Raises:
-        OperationalError: the node refuses.
-    """
+    """From now on a block is made every second, and counts as twelve: the chain's clock runs twelve times as fast."""
     orders: tuple[tuple[str, int | bool], ...] = (
         ("anvil_setBlockTimestampInterval", BLOCK_SECONDS),
         ("evm_setAutomine", False),

@@ -49,11 +49,7 @@ class MarketFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """A context for the one `pol up` of this folder. A half-written market is cleared, but for its keys.
-
-        Raises:
-            OperationalError: another `pol up` runs here, the folder holds something else, or it can't be written.
-        """
+        """A context for the one `pol up` of this folder. A half-written market is cleared, but for its keys."""
         mark = self.path / MARK
         try:
             if self.path.exists() and not mark.exists() and any(self.path.iterdir()):
@@ -84,12 +80,7 @@ class MarketFolder:
         return self.path / "keys" / f"{party}.key"
 
     def key(self, party: str) -> bytes:
-        """A party's key, drawn when it is first asked for; only its owner may read the file.
-
-        Raises:
-            ProtocolError: the file holds no key, or others may read it.
-            OperationalError: it can't be read.
-        """
+        """A party's key, drawn when it is first asked for; only its owner may read the file."""
         file = self.key_file(party)
         if not file.exists():
             file.parent.mkdir(mode=0o700, exist_ok=True)

@@ -41,11 +41,7 @@ class MarketRun:
         self._read: dict[str, int] = {}
 
     def start(self, connection: Connection) -> None:
-        """Start the clock, all parties and the explorer.
-
-        Raises:
-            OperationalError: the node failed, or a process can't be started.
-        """
+        """Start the clock, all parties and the explorer."""
         let_time_pass(connection)
         folder, url = self.folder, connection.name
         place = ["--deployment", str(folder.deployment), "--rpc", url, "--store", str(folder.store)]

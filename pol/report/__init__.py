@@ -1,1 +1,4 @@
-"""Pages and pictures for people. Strangers' input is always escaped text in them."""
+"""Pages and pictures for people. Strangers' input is always escaped text in them.
+
+Documents that are wrong raise ProtocolError.
+"""

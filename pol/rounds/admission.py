@@ -36,11 +36,7 @@ def require_seats(seats: int) -> None:
 
 
 def require_showable(roster: Roster) -> None:
-    """Check that members can show a roster on a chain: nobody signs one that is longer, or a claim under it.
-
-    Raises:
-        ProtocolError: they can't.
-    """
+    """Check that members can show a roster on a chain: nobody signs one that is longer, or a claim under it."""
     size = len(roster.encode())
     if size > SHOWN_LIMIT:
         raise ProtocolError(
@@ -53,7 +49,6 @@ def sign_roster(roster: Roster, key: WorkerKey, has_stake: HasStake = anybody) -
     """The coordinator's signature of a roster, whose members are looked up when it begins its round.
 
     Raises:
-        ProtocolError: members couldn't show it on a chain, or one of them has no stake.
         OperationalError: the chain can't say who has.
     """
     require_showable(roster)

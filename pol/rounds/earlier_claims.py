@@ -22,7 +22,6 @@ def published_claim(rounds: LoggedRounds, entry: ClaimEntry) -> MadeClaim:
     """A claim with the slots of its end that can be read; ``rounds`` have its sources, which hold what it keeps.
 
     Raises:
-        ProtocolError: it isn't signed by its author.
         OperationalError: its end is withheld.
     """
     require_author(entry)
@@ -38,13 +37,7 @@ def published_claim(rounds: LoggedRounds, entry: ClaimEntry) -> MadeClaim:
 
 
 def require_logged(store: Store, worker: str, roster: Roster | None, claims: Collection[bytes]) -> None:
-    """Check that the log has the final ``roster`` of the round before, as a worker knows it, and its ``claims``.
-
-    Raises:
-        ProtocolError: it hasn't: the worker would be paid for none of its work, or judged by a roster that nobody has
-            shown it.
-        OperationalError: the store has no log, or failed.
-    """
+    """Check that the log has the final ``roster`` of the round before, as a worker knows it, and its ``claims``."""
     if roster is None:
         return
     _, head = load_head(store)
@@ -63,12 +56,7 @@ def require_logged(store: Store, worker: str, roster: Roster | None, claims: Col
 
 
 class EarlierClaims:
-    """Rosters and claims of the rounds before ``round_``, ``lag`` of them; of the claims those that are asked for.
-
-    Raises:
-        ProtocolError: the log isn't the coordinator's, or the coordinator has signed two rosters of a round.
-        OperationalError: the store has no log, or failed.
-    """
+    """Rosters and claims of the rounds before ``round_``, ``lag`` of them; of the claims those that are asked for."""
 
     def __init__(self, store: Store, round_: int, lag: int = 1) -> None:
         self.rounds = read_rounds(store, *load_head(store), max(0, round_ - lag))

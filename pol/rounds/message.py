@@ -36,11 +36,7 @@ def encode_message(store: Store, plan: RoundsPlan, made: MadeClaim, slots: Seque
 
 
 def decode_message(store: Store, plan: RoundsPlan, data: bytes, slots: Sequence[int]) -> MadeClaim:
-    """The claim in a message with these slots of its end; nothing in it is believed unchecked.
-
-    Raises:
-        ProtocolError: it isn't signed by its author, or of another plan, or holds other tensors than it claims.
-    """
+    """The claim in a message with these slots of its end; nothing in it is believed unchecked."""
     entry_data, rest = _split(data)
     end_data, file = _split(rest)
     entry = decode_entry(entry_data)

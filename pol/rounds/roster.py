@@ -137,11 +137,7 @@ class Roster:
 
     @classmethod
     def decode_signed(cls, data: bytes, plan: bytes, coordinator: str, signature: bytes) -> Roster | None:
-        """The roster in a document that a coordinator has signed for a plan; nothing, undecoded, if it hasn't.
-
-        Raises:
-            ProtocolError: what it has signed is no roster of this plan.
-        """
+        """The roster in a document that a coordinator has signed for a plan; nothing, undecoded, if it hasn't."""
         round_ = signed_round(data, plan, coordinator, signature)
         if round_ is None:
             return None
@@ -198,11 +194,7 @@ def drawn_partners(beacon: bytes, round_: int, members: Sequence[Member]) -> tup
 
 
 def drawn_routes(beacon: bytes, round_: int, members: Sequence[Member], parts: int) -> tuple[tuple[int, ...], ...]:
-    """The route of each part through the stages: members with the role ``stage K`` take the parts in a drawn order.
-
-    Raises:
-        ProtocolError: nobody has the role of a stage.
-    """
+    """The route of each part through the stages: members with the role ``stage K`` take the parts in a drawn order."""
     settled, count = settled_order(round_, members), len({member.role for member in members})
     stages = [[place for place in settled if members[place].role == stage_role(k)] for k in range(count)]
     if not all(stages):

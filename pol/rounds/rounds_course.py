@@ -71,7 +71,6 @@ def claim_distances(rounds: LoggedRounds, entry: ClaimEntry, executors: Executor
     """How far each slot of a claimed end is from its replay; one that its author has kept counts as equal.
 
     Raises:
-        ProtocolError: its sources don't give its start.
         OperationalError: something is withheld.
     """
     phase = load_phase(rounds.store, rounds.plan.phase(entry.claim.phase))

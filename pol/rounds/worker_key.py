@@ -34,11 +34,7 @@ class WorkerKey:
 
 
 def signer_of(digest: bytes, signature: bytes) -> str:
-    """The name of the worker that has signed a digest.
-
-    Raises:
-        ProtocolError: it is nobody's signature, or one that a contract refuses (a great ``s``).
-    """
+    """The name of the worker that has signed a digest."""
     wrong = ProtocolError("the signature is nobody's: it has to be r, s (at most half of the order) and v (27 or 28)")
     if len(signature) != SIGNATURE_SIZE or signature[64] not in (27, 28):
         raise wrong

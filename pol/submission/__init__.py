@@ -1,6 +1,6 @@
 """A submitter's own training on a market: from a model in PyTorch to its trained weights.
 
-A node or a store that fails raises OperationalError.
+A node or a store that fails raises OperationalError, a wrong argument ProtocolError.
 """
 
 from pol.extras import lazy_names

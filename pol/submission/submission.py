@@ -48,10 +48,6 @@ def trained_weights(
     The task is the one of the terms on chain, the proof the one that the solver has committed to, and the state has the
     root of the last entry of its log. ``names`` maps names of the state_dict to slots; without it every parameter and
     buffer has its own name. ``unsettled`` also takes what isn't accepted yet.
-
-    Raises:
-        ProtocolError: the training wasn't accepted, or the store holds something else than what was committed to.
-        OperationalError: the task isn't settled yet, or the node or the store failed.
     """
     task = reader.market.registry.task(task_id)
     if not unsettled:
@@ -105,9 +101,6 @@ def offer_of(
 
     On a chain of this machine windows are short, as many times longer as a replay takes of it: ``segment_seconds`` of
     our clock for a segment. Elsewhere they are the usual ones.
-
-    Raises:
-        ProtocolError: the price is less than a wei for a work unit.
     """
     rate = price // (work * steps)
     if rate < 1 or price >= BEYOND:

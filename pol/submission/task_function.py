@@ -43,7 +43,6 @@ def captured_step(made: Any, steps: int | None = None, batch: int | None = None,
     another from ``seed``.
 
     Raises:
-        ProtocolError: it made something else; the message says what is taken.
         UnsupportedError: an operation without a definition, with the user's line.
     """
     if isinstance(made, Capture):
@@ -56,11 +55,7 @@ def captured_step(made: Any, steps: int | None = None, batch: int | None = None,
 
 
 def task_parts(made: Any, steps: int | None = None, batch: int | None = None, seed: int = 0) -> dict[str, Any]:
-    """The arguments of `pol.capture` in what a function of the user made, with an order of the samples.
-
-    Raises:
-        ProtocolError: it made something else; the message says what is taken.
-    """
+    """The arguments of `pol.capture` in what a function of the user made, with an order of the samples."""
     parts = dict(made) if isinstance(made, Mapping) else _by_name(made)
     if missing := [name for name in PARTS[:4] if name not in parts]:
         raise ProtocolError(f"the function's dictionary has no {' and no '.join(missing)}: {MEANT}")
@@ -75,11 +70,7 @@ def task_parts(made: Any, steps: int | None = None, batch: int | None = None, se
 
 
 def shuffled_order(samples: int, steps: int, batch: int | None = None, seed: int = 0) -> Tensor:
-    """The samples of each step: (steps, batch) int64, one shuffle after another, each without its remainder.
-
-    Raises:
-        ProtocolError: there are fewer samples than a batch has.
-    """
+    """The samples of each step: (steps, batch) int64, one shuffle after another, each without its remainder."""
     size = min(BATCH, samples) if batch is None else batch
     if not 1 <= size <= samples:
         raise ProtocolError(f"a batch of {size} can't be drawn from {samples} samples: choose another --batch")

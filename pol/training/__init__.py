@@ -1,4 +1,8 @@
-"""Tasks, learning records and proofs. A store that fails raises OperationalError, wherever one is read or written."""
+"""Tasks, learning records and proofs.
+
+A store that fails raises OperationalError, wherever one is read or written. Arguments and documents that are wrong
+raise ProtocolError, false evidence EvidenceError.
+"""
 
 from pol.extras import lazy_names
 

@@ -1,4 +1,8 @@
-"""From a learning proof to a verdict. A store that fails raises OperationalError."""
+"""From a learning proof to a verdict.
+
+A store that fails raises OperationalError; arguments and documents that are wrong raise ProtocolError, false evidence
+EvidenceError.
+"""
 
 from pol.extras import lazy_names
 

@@ -59,11 +59,7 @@ def default_of(network: KnownNetwork | None, treasury: ChecksumAddress, outage: 
 
 
 def require_outage(settings: Settings, outage: int) -> None:
-    """Check that solvers can answer demands for data after a halt of the chain of ``outage`` seconds.
-
-    Raises:
-        ProtocolError: they can't, so that nobody would stake on a task there.
-    """
+    """Check that solvers can answer demands for data after a halt of the chain of ``outage`` seconds."""
     try:
         replace(PUBLIC_CHAIN, outage=outage).require_answer_window(settings.market.answer_window)
     except ProtocolError as error:
@@ -170,12 +166,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def check(target: DeploymentTarget) -> list[Assertion]:
-    """What has to hold of the deployment that the target's document describes.
-
-    Raises:
-        ProtocolError: the document is something else.
-        OperationalError: it can't be read, is of another chain, or the node fails.
-    """
+    """What has to hold of the deployment that the target's document describes."""
     kept = _read(target.document)
     made = _made(target, kept)
     require_chain(target.connection, made.chain_id)

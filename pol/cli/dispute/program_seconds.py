@@ -12,12 +12,7 @@ from pol.roles.party.machine import MachineSpeeds
 
 
 def needs_of_program(file: Path, interval: int) -> DisputeNeeds:
-    """The needs of a dispute about a segment of ``interval`` steps.
-
-    Raises:
-        ProtocolError: the file is no step program's.
-        OperationalError: it can't be read.
-    """
+    """The needs of a dispute about a segment of ``interval`` steps."""
     try:
         data = file.read_bytes()
     except OSError as error:

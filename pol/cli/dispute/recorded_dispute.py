@@ -52,12 +52,7 @@ class Recorded:
 
 
 def read(folder: Path, name: str) -> Recorded:
-    """One of the `RECORDED` disputes in a folder.
-
-    Raises:
-        OperationalError: the folder can't be read.
-        ProtocolError: claim, task and proof don't belong together.
-    """
+    """One of the `RECORDED` disputes in a folder."""
     document = read_json(folder / f"{name}.json")
     record, kept = DisputeRecord.from_dict(document), read_json(folder / "task.json")
     store = Store(f"file://{(folder / 'store').resolve()}")
@@ -77,11 +72,7 @@ def read(folder: Path, name: str) -> Recorded:
 
 
 def require_heads(record: DisputeRecord, heads: list[bytes], players: list[bytes]) -> None:
-    """Check that the moves lead to the state hashes that the chain held.
-
-    Raises:
-        ProtocolError: they don't: something was changed or lost.
-    """
+    """Check that the moves lead to the state hashes that the chain held."""
     positions = [record.start, *(after for _, _, after in record.walk() if isinstance(after, Position))]
     sides = {Side.ASSERTER: 0, Side.CHALLENGER: 1}
     if len(players) != len(sides) or [state_hash(p, players[sides[p.turn]]) for p in positions] != heads:
@@ -89,11 +80,7 @@ def require_heads(record: DisputeRecord, heads: list[bytes], players: list[bytes
 
 
 def require_about(record: DisputeRecord, task: LoadedTask, proof: LearningProof) -> None:
-    """Check that a dispute is about a segment of this task that begins where the learning proof says.
-
-    Raises:
-        ProtocolError: it isn't.
-    """
+    """Check that a dispute is about a segment of this task that begins where the learning proof says."""
     claim, interval = record.claim, task.document.interval
     if not isinstance(claim, ReplayClaim):
         what = "receipt" if isinstance(claim, ReceiptClaim) else "distance"
@@ -110,12 +97,7 @@ def require_about(record: DisputeRecord, task: LoadedTask, proof: LearningProof)
 
 
 def read_json(path: Path) -> Any:
-    """The document in a file.
-
-    Raises:
-        OperationalError: it can't be read.
-        ProtocolError: it is no JSON.
-    """
+    """The document in a file."""
     try:
         data = path.read_bytes()
     except OSError as error:

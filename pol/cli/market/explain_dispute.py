@@ -121,12 +121,7 @@ def of_task(reader: TaskReader, task_id: bytes) -> dict[str, Any]:
 
 
 def of_file(path: Path, interval: int, step_seconds: float | None) -> dict[str, Any]:
-    """The needs of a dispute about a segment of a program in a file; without ``step_seconds`` no time is known.
-
-    Raises:
-        ProtocolError: the file is no step program's.
-        OperationalError: it can't be read.
-    """
+    """The needs of a dispute about a segment of a program in a file; without ``step_seconds`` no time is known."""
     needs = needs_of_program(path, interval)
     return needs_document(needs, None if step_seconds is None else seconds_at_speed(needs, step_seconds))
 

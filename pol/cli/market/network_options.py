@@ -33,7 +33,6 @@ def _set_defaults(ctx: click.Context, param: click.Parameter, value: str | None)
 
     Raises:
         click.UsageError: a file isn't one of settings, or there is no such network.
-        OperationalError: a file can't be read.
     """
     if ctx.resilient_parsing:
         return

@@ -101,11 +101,7 @@ def object(  # noqa: A001  # a command is named like its verb
 
 
 def _task_of(role: Whistleblower, named: str) -> bytes:
-    """The task whose solver has committed to a proof, or that begins so.
-
-    Raises:
-        ProtocolError: there is none, or there are several.
-    """
+    """The task whose solver has committed to a proof, or that begins so."""
     digits, committed = named.lower().removeprefix("0x"), dict[bytes, Mapping[str, Any]]()
     for event in role.market.proofs.events("ProofCommitted"):
         committed[bytes(event["taskId"])] = event  # the last one counts: a task may get another solver

@@ -139,12 +139,7 @@ class MarketAccess:
 
     @cached_property
     def _text(self) -> str:
-        """The document, which is read before anything heavy is imported.
-
-        Raises:
-            OperationalError: it can't be read.
-            ProtocolError: it isn't text.
-        """
+        """The document, which is read before anything heavy is imported."""
         try:
             return self.document.read_text(encoding="utf-8")
         except OSError as error:
@@ -163,11 +158,7 @@ class MarketAccess:
 
     @cached_property
     def connection(self) -> Connection:
-        """The market's chain.
-
-        Raises:
-            OperationalError: no node answers, they are on different chains, or fewer than the quorum agree.
-        """
+        """The market's chain."""
         from pol.chain.node.connection import Connection
 
         # What is wrong with the file is told before a node is asked.
@@ -207,11 +198,7 @@ class MarketAccess:
 
 
 def plan_of(named: str | None, store_url: str) -> bytes:
-    """The id of a registered plan: as it is named, or that of the log in a store.
-
-    Raises:
-        ProtocolError: the name is no id; or none is given, and the store has no log of a registered plan.
-    """
+    """The id of a registered plan: as it is named, or that of the log in a store."""
     if named is not None:
         if not re.fullmatch("(0x)?[0-9a-fA-F]{64}", named):
             raise ProtocolError(f"{named} is no plan: --plan takes the id of a registration, 64 hexadecimal digits")

@@ -27,12 +27,7 @@ class WatchedTraining:
     _page: Markup = field(default_factory=Markup)
 
     def look(self) -> RoundsAudit:
-        """The audit of its roots as of now.
-
-        Raises:
-            ProtocolError: its log is malformed.
-            OperationalError: there is none, or the store failed.
-        """
+        """The audit of its roots as of now."""
         rounds = open_rounds(open_store(self.url))
         if self._audit is None or len(rounds.entries) != self._entries:
             self._audit = audit_claims(rounds, [], is_all_roots=True)
@@ -42,23 +37,13 @@ class WatchedTraining:
         return self._audit
 
     def page(self) -> Markup:
-        """The content of its page.
-
-        Raises:
-            ProtocolError: as `look`.
-            OperationalError: as `look`.
-        """
+        """The content of its page."""
         self.look()
         return self._page
 
 
 def trainings_card(trainings: Sequence[WatchedTraining]) -> list[Markup]:
-    """All trainings with their rounds, workers and standing; nothing if there are none.
-
-    Raises:
-        ProtocolError: as `WatchedTraining.look`.
-        OperationalError: as `WatchedTraining.look`.
-    """
+    """All trainings with their rounds, workers and standing; nothing if there are none."""
     rows = []
     for number, watched in enumerate(trainings):
         audit = watched.look()

@@ -51,9 +51,7 @@ def entries_of(path: str) -> tuple[tuple[StateEntry, ...], tuple[str, ...]]:
     """The entries of a file, folder or checkpoint, hashed now, and the files beside it that aren't part of it.
 
     Raises:
-        ProtocolError: a malformed file or record, or tensors that aren't what a record says.
         UnsupportedError: a pickled checkpoint.
-        OperationalError: it can't be read.
     """
     place, step = split_step(path)
     if not is_run(place):

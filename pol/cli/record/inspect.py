@@ -54,13 +54,7 @@ def inspect(path: str, digest: str | None, as_json: bool) -> int:
 
 
 def describe(path: str, digest: str | None = None) -> dict[str, Any]:
-    """The content of a store, document or file, as plain values.
-
-    Raises:
-        ProtocolError: a malformed document or file.
-        UnsupportedError: a pickled file.
-        OperationalError: it can't be read.
-    """
+    """The content of a store, document or file, as plain values. Raises UnsupportedError: a pickled file."""
     if digest is not None:
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise click.UsageError(f"{digest!r} isn't a digest: 64 lower-case hexadecimal digits")

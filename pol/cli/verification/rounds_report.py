@@ -30,7 +30,6 @@ def write_rounds_page(
 
     Raises:
         ProtocolError: the dispute that was kept beside the log isn't of these rounds.
-        OperationalError: the store failed, or the file can't be written.
     """
     from pol.report.rounds_page import RoundsFigures, page
     from pol.report.verification_scope import Occasion

@@ -45,8 +45,6 @@ def write_training_page(
 
     Raises:
         UsageError: an option is malformed, or of another kind of training.
-        ProtocolError: what is there is malformed.
-        OperationalError: there is no training, or it can't be read.
     """
     outcome, detail = _page_of(file, training, proof, profile, draws, seed, by)
     if as_json:

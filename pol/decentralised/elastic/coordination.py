@@ -39,10 +39,6 @@ def coordinate(
     """All rounds of a plan that are left. ``shared`` are the phase whose messages end a round, and a message's slots.
 
     ``between`` is called whenever the loop has waited a little.
-
-    Raises:
-        ProtocolError: nobody takes part.
-        OperationalError: a round hasn't enough members, or the store failed.
     """
     post = Reception(coordinator, mailbox, *shared)
 

@@ -43,12 +43,7 @@ class ElasticWorker:
         self.round = 0
 
     def take_part(self, do_round: Callable[[ElasticWorker], None], joins: int = 0, leaves: int | None = None) -> None:
-        """Take part from round ``joins`` on, or from where it was killed, until before round ``leaves`` or the end.
-
-        Raises:
-            ProtocolError: the coordinator or another worker has signed something else than it shows.
-            OperationalError: a roster or a message doesn't come, or the store failed.
-        """
+        """Take part from round ``joins`` on, or from where it was killed, until before round ``leaves`` or the end."""
         newest = self.mailbox.round
         has_asked = newest < 0 or not self._is_member(newest)
         self.round = max(joins, newest + 1) if has_asked else newest
@@ -76,12 +71,7 @@ class ElasticWorker:
         self.mailbox.depart(self.author.name, following if following < self.author.plan.rounds else None)
 
     def begin(self, roster: Roster) -> None:
-        """Know what a round's claims start from: one's own claims of the round before, or the first member's.
-
-        Raises:
-            ProtocolError: a claim isn't what its author has signed; or as `require_logged`.
-            OperationalError: something was withheld, or the store failed.
-        """
+        """Know what a round's claims start from: one's own claims of the round before, or the first member's."""
         self.round = roster.round
         author, before = self.author, self.round - 1
         author.rosters[self.round] = roster
@@ -139,7 +129,6 @@ class ElasticWorker:
 
         Raises:
             LeftOutError: the final roster is without this worker.
-            ProtocolError: a message isn't what its author has signed.
             OperationalError: a message or the final roster doesn't come.
         """
         author, claim = self.author, made.entry.claim

@@ -101,9 +101,6 @@ def keep_rounds(
 
     If the process is killed, workers wait; called again, it goes on where it was. ``joins`` are the rounds from which
     workers take part.
-
-    Raises:
-        ProtocolError, OperationalError: as `coordinate`; the port isn't free.
     """
     store = Store(f"file://{folder}/store")
     keeper = coordinator(store, plan, local_key(-1), seats)

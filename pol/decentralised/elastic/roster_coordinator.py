@@ -112,11 +112,7 @@ class RosterCoordinator:
         self._lost.add(worker)
 
     def take(self, data: bytes) -> None:
-        """Take in what somebody has handed in; anything but a signed entry of this plan and round is left alone.
-
-        Raises:
-            OperationalError: the chain can't say who has a stake, or the store failed.
-        """
+        """Take in what somebody has handed in; anything but a signed entry of this plan and round is left alone."""
         try:
             entry = decode_entry(data)
         except ProtocolError:
@@ -153,12 +149,7 @@ class RosterCoordinator:
         return receipt
 
     def begin_round(self) -> RosterEntry:
-        """Sign the provisional roster of the next round.
-
-        Raises:
-            ProtocolError: nobody is there.
-            OperationalError: the chain can't say who has a stake, or the store failed.
-        """
+        """Sign the provisional roster of the next round."""
         members = tuple(member for member in self._next_members() if self._has_stake(member.worker))
         if not members:
             raise ProtocolError(f"nobody takes part in round {self.round + 1}: start workers, or be more patient")

@@ -214,11 +214,7 @@ class StageWorker:
                 self._worker.accept(at, slots)
 
     def claim(self, at: ClaimPlace) -> MadeClaim:
-        """A claim of this worker, maybe of the round before a restart.
-
-        Raises:
-            ProtocolError: it isn't known, nor in the log.
-        """
+        """A claim of this worker, maybe of the round before a restart."""
         claim = self._worker.author.claim(at)
         if claim is None:
             raise ProtocolError(f"the log has no claim of {at.worker} for round {at.round}: put back its newest state")

@@ -87,9 +87,6 @@ def decode(data: bytes, place: StoredPlace | None = None, bits: int = HASH_BITS)
         data: the calldata, selector included.
         place: where the dispute stood, if it is known.
         bits: levels of a tree that one move opens, if ``place`` is not given.
-
-    Raises:
-        ProtocolError: it is no move, or one of another length than any position asks for.
     """
     if data[:4] == selector("help"):
         side, inner = data[4 : 4 + ADDRESS_BYTES], data[4 + ADDRESS_BYTES :]

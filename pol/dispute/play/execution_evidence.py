@@ -61,11 +61,7 @@ class KnownElement:
         self._known = {0: node.init}
 
     def accumulators(self, terms: Sequence[int], sources: Sources) -> list[int]:
-        """The accumulator before each of ``terms``; that before K terms is the element.
-
-        Raises:
-            ProtocolError: a term doesn't exist, or a source is missing or of another type.
-        """
+        """The accumulator before each of ``terms``; that before K terms is the element."""
         passes: dict[int, list[int]] = {}
         for term in sorted(set(terms) - self._known.keys()):
             nearest = max((known for known in self._known if known < term), default=0)

@@ -21,7 +21,6 @@ def trace_of(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory
     """One's own execution of a claim, from what its sources have published, or from replays of those that haven't.
 
     Raises:
-        ProtocolError: the claim is false by its roots.
         OperationalError: something is withheld.
     """
     program = load_phase(rounds.store, rounds.plan.phases[entry.claim.phase]).program

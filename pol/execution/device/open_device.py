@@ -46,7 +46,6 @@ def open_device(name: str, cache: Path | None = None) -> Device:
         cache: the folder that remembers passed tests; by default a folder of the user.
 
     Raises:
-        ProtocolError: there is no such name.
         OperationalError: there is no such device, it can't compile kernels, or it doesn't give the defined bits.
     """
     if name == "cuda:0":

@@ -237,9 +237,6 @@ def to_module(graph: AtenGraph, device: str = "cpu", real: torch.dtype = torch.f
 
     ``real`` stands in place of float32, for inputs (which the caller converts) and values. ``device`` is where tensors
     are made that no input leads to.
-
-    Raises:
-        ProtocolError: an operation or a dtype outside of the allow-list.
     """
     built = fx.Graph()
     values: list[tuple[fx.Node, ...]] = [(built.placeholder(f"input_{i}"),) for i in range(len(graph.inputs))]

@@ -73,11 +73,7 @@ class DisputeEntry:
 def entries(
     record: DisputeRecord, names: ProgramNames, gas_of: Callable[[int], int | None] = lambda number: None
 ) -> Iterator[DisputeEntry]:
-    """All moves of a dispute, with every rule checked. ``gas_of`` gives the gas of a move, counted from 1, if known.
-
-    Raises:
-        ProtocolError: a move is illegal.
-    """
+    """All moves of a dispute, with every rule checked. ``gas_of`` gives the gas of a move, counted from 1, if known."""
     start = record.start
     yield DisputeEntry(
         0, opening_row(start), None, DisputePlace(), (), None, shown_at(start), start.opening.hex(), None
@@ -150,11 +146,7 @@ class ToldDispute:
 
     @classmethod
     def of(cls, rounds: LoggedRounds, record: DisputeRecord, ended_by: str) -> ToldDispute | None:
-        """The dispute of a record; None if only some rounds were read, and it is about none of their claims.
-
-        Raises:
-            ProtocolError: it is about no claim of these rounds, or a move is illegal.
-        """
+        """The dispute of a record; None if only some rounds were read, and it is about none of their claims."""
         about = record.claim
         if not isinstance(about, ReplayClaim):
             raise ProtocolError("the dispute beside these rounds isn't about the execution of a claim")

@@ -64,11 +64,7 @@ class OneStep:
 
 
 def one_step(position: Position, proof: ProveStep, names: ProgramNames, claimed: int | None = None) -> OneStep:
-    """The operation that a proof executes; ``claimed`` replaces the word that the proof was to refute.
-
-    Raises:
-        ProtocolError: the proof doesn't open what is agreed.
-    """
+    """The operation that a proof executes; ``claimed`` replaces the word that the proof was to refute."""
     what, found = disputed(position, proof.index), executed(position, proof.index, picked(position, proof.index), proof)
     node = names.nodes[what.facts.number]
     return OneStep(

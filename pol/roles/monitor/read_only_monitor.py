@@ -58,11 +58,7 @@ class Monitor:
         """Tasks to which nothing more can happen."""
 
     def look(self) -> MonitorReading:
-        """Recompute everything at the latest block.
-
-        Raises:
-            OperationalError: the node fails, or doesn't have the whole history.
-        """
+        """Recompute everything at the latest block."""
         reader, market = self._reader, self._reader.market
         with reader.connection.cached():
             block, now = reader.connection.block_number(), reader.connection.now()

@@ -31,7 +31,6 @@ def missing_states(role: Role, task_id: bytes) -> Iterator[int]:
 
     Raises:
         Reverted: nothing is drawn yet.
-        OperationalError: the node failed, or the task itself can't be read.
     """
     segments = role.market.proofs.drawn_segments(task_id)
     last = role.task(task_id).document.segments
@@ -39,11 +38,7 @@ def missing_states(role: Role, task_id: bytes) -> Iterator[int]:
 
 
 def lost_states(role: Role, task_id: bytes, entries: Sequence[int]) -> Iterator[int]:
-    """Those of some log entries whose states this party can't read, each as soon as it is found.
-
-    Raises:
-        OperationalError: the node failed, or the task itself can't be read.
-    """
+    """Those of some log entries whose states this party can't read, each as soon as it is found."""
     # The node's failures, and the task's, are no loss of a state.
     task, committed = role.task(task_id), role.committed(task_id)
     try:
@@ -81,10 +76,6 @@ def answer_demands(role: Role, task_id: bytes) -> list[DataDemand]:
 
     From commitment to settlement, the solver calls this more often than every half of the answer window. In the second
     half anybody with a copy of the states may answer. The rest is left to the next call: a clock may run meanwhile.
-
-    Raises:
-        ProtocolError: the store holds other data than was committed.
-        OperationalError: node or store failed. Either is raised after the other demands were tried.
     """
     answered, failures, began = list[DataDemand](), list[PolError](), role.times.timer()
     demands = current_demands(role, task_id, role.market.registry.task(task_id))

@@ -32,9 +32,6 @@ class KeptStore(Store):
     """A store whose objects are kept beside the party's database as they are read, and read from there first.
 
     The table ``evidence`` has the objects that were read in each scope.
-
-    Raises:
-        OperationalError: no filesystem serves the URL, or the table can't be read.
     """
 
     def __init__(self, url: str, database: PartyDatabase, name: str = "evidence"):
@@ -55,9 +52,6 @@ class KeptStore(Store):
         """The object, from the own disk if it is whole there; else it is written there before this returns.
 
         A disk that fails doesn't stop the defense of stakes already made; `require_kept` stops new ones.
-
-        Raises:
-            ProtocolError, OperationalError: as `Store.get`.
         """
         if self._own.exists(digest):
             # A damaged copy is fetched and written again.
@@ -92,11 +86,7 @@ class KeptStore(Store):
         return not self.unkept()
 
     def require_kept(self) -> None:
-        """Check that all evidence of this scope is on the disk, before a signature that needs it.
-
-        Raises:
-            OperationalError: an object isn't there, and can't be written now either.
-        """
+        """Check that all evidence of this scope is on the disk, before a signature that needs it."""
         self._write_again()
         if why := self.unkept():
             raise OperationalError(f"{why}, so nothing new is staked: make room there")

@@ -68,11 +68,7 @@ def contestable(role: Role, task_id: bytes) -> list[tuple[SaidClaim, Counterclai
 
 
 def contest_decision(role: LogDisputant, task_id: bytes, said: SaidClaim, found: Counterclaim) -> Decision | None:
-    """The contest of a false counterclaim about this party's own log; None if it is true.
-
-    Raises:
-        OperationalError: the segment can't be replayed, or node or store failed.
-    """
+    """The contest of a false counterclaim about this party's own log; None if it is true."""
     charges = role.false_parts(task_id, said)
     if not charges:
         return None

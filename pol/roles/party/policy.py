@@ -131,11 +131,7 @@ class Policy:
             )
 
     def require_gas(self, needs: DisputeNeeds, block: int) -> None:
-        """Check the dearest move of a dispute; ``block`` is the gas limit of a block.
-
-        Raises:
-            ProtocolError: it breaks this policy, or doesn't fit into a block.
-        """
+        """Check the dearest move of a dispute; ``block`` is the gas limit of a block."""
         number, proof = needs.dearest_proof
         for what, gas in (
             (f"the dearest move of a dispute about this task ({needs.dearest_move.move})", gas_of(needs.dearest_move)),
@@ -148,11 +144,7 @@ class Policy:
                 )
 
     def require_verifier(self, verifier: ChecksumAddress) -> TrustedKey:
-        """The trusted key behind a verifier contract, whose proofs decide disputes of a task.
-
-        Raises:
-            ProtocolError: this policy doesn't name the verifier.
-        """
+        """The trusted key behind a verifier contract, whose proofs decide disputes of a task."""
         if verifier not in self.trusted_verifiers:
             raise ProtocolError(
                 f"proofs for the verifier {verifier} decide disputes of this task, and the maker of its keys may be "
@@ -161,27 +153,15 @@ class Policy:
         return self.trusted_verifiers[verifier]
 
     def require_answer_window(self, window: int) -> None:
-        """Check the time that a deployment gives a solver to answer a demand, and how long that delays others.
-
-        Raises:
-            ProtocolError: it breaks this policy.
-        """
+        """Check the time that a deployment gives a solver to answer a demand, and how long that delays others."""
         self._require_window("window for answers", window, self.min_answer_window, self.max_window)
 
     def require_clock(self, terms: Terms) -> None:
-        """Check the clock of a challenger: its time to move, and how long its bond is locked.
-
-        Raises:
-            ProtocolError: it breaks this policy.
-        """
+        """Check the clock of a challenger: its time to move, and how long its bond is locked."""
         self._require_window("clock", terms.clock, self.min_clock, self.max_clock)
 
     def require_game(self, game: DisputeGame, clock: int) -> None:
-        """Check the graces of a deployed game, and how long it may lock money.
-
-        Raises:
-            ProtocolError: it breaks this policy.
-        """
+        """Check the graces of a deployed game, and how long it may lock money."""
         (replay, move), longest = game.graces, game.longest(clock)
         _require("replayGrace", replay, self.min_replay_grace, longest)
         _require("moveGrace", move, self.min_move_grace, longest)

@@ -70,11 +70,7 @@ class ProfileEvidence:
         return self.task.program
 
     def player(self, charge: ProfileCharge) -> Player:
-        """The player that compares openings with this party's own executions.
-
-        Raises:
-            ProtocolError: UNDERSTATED is no dispute.
-        """
+        """The player that compares openings with this party's own executions."""
         if charge.kind is ProfileChargeKind.PORTION:
             return ReplayPlayer(self.portion(charge.index))
         if charge.kind is ProfileChargeKind.RERUN:
@@ -108,9 +104,6 @@ def disputed(
     """The part of a posted profile that a charge disputes; the contract starts the same dispute.
 
     ``program`` is the hash of the disputed program; ``rerun`` is that of RERUN and DISTANCE charges.
-
-    Raises:
-        ProtocolError: the charge is no dispute.
     """
     if charge.kind is ProfileChargeKind.UNDERSTATED:
         raise ProtocolError(f"{charge.kind.name} is no dispute: show the rerun (`convict_profile`)")

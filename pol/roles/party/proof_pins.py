@@ -29,11 +29,7 @@ _LEAVE = "leave the task alone: its submitter could end disputes at will"
 def pin_of(
     verifier: ChecksumAddress, program: StepProgram, constants: Sequence[Words], steps: int, network: StepNetwork
 ) -> PinnedProofs:
-    """The pin of a task for a verifier of this network's proofs; arguments as for `require_pin`.
-
-    Raises:
-        ProtocolError: the network has no program or another one, or the constants aren't data of it.
-    """
+    """The pin of a task for a verifier of this network's proofs; arguments as for `require_pin`."""
     try:
         expected = step_program(network, steps)
     except UnsupportedError as error:
@@ -55,9 +51,6 @@ def require_pin(
         constants: the task's constants; words of float32.
         steps: the task's number of steps.
         network: the network of the circuit that the verifier's key is for.
-
-    Raises:
-        ProtocolError: the circuit proves another training than the task's, or the pin is of other data or types.
     """
     try:
         expected = pin_of(pin.verifier, program, constants, steps, network)
@@ -72,11 +65,7 @@ def require_pin(
 
 
 def batches(constants: Sequence[Words], steps: int, network: StepNetwork) -> CheckpointLog:
-    """The log of the hashes of each step's data. Constant i holds input i + 1 of all steps, one after the other.
-
-    Raises:
-        ProtocolError: a constant has another size, or holds a number that has no fixed-point form.
-    """
+    """The log of the hashes of each step's data. Constant i holds input i + 1 of all steps, one after the other."""
     shapes = [node.shape for node in network.nodes[1 : len(network.inputs)]]
     columns = [_hashes(words, steps, shape, network.scale) for words, shape in zip(constants, shapes, strict=True)]
     return CheckpointLog([batch_entry(data) for data in zip(*columns, strict=True)])

@@ -105,11 +105,7 @@ class LogDisputant(ReplayingParty):
         return (task_id, said) in self._compared
 
     def false_parts(self, task_id: bytes, said: SaidClaim) -> list[ClaimCharge]:
-        """The false parts of a counterclaim, most basic first; worked out once, and each segment replayed once.
-
-        Raises:
-            OperationalError: the segment can't be replayed, or node or store failed.
-        """
+        """The false parts of a counterclaim, most basic first; worked out once, and each segment replayed once."""
         if (task_id, said) not in self._compared:
             self.begun_comparisons[task_id, said.number] += 1
             own = self._compared_with(task_id, said.claim)
@@ -127,11 +123,7 @@ class LogDisputant(ReplayingParty):
         return self._own_claims[key]
 
     def contest(self, task_id: bytes, said: SaidClaim, charge: ClaimCharge) -> int:
-        """Put up the bond and open this party's own version of a part of a counterclaim; the number of the dispute.
-
-        Raises:
-            ProtocolError: the policy doesn't admit the clock, or the contract refuses the contest.
-        """
+        """Put up the bond and open this party's own version of a part of a counterclaim; the number of the dispute."""
         terms = self.market.registry.terms(task_id)
         self.policy.require_clock(terms)
         self.policy.require_game(self.market.counterclaim_game, terms.clock)
@@ -144,11 +136,7 @@ class LogDisputant(ReplayingParty):
         return self.market.counterclaims.contest(self.wallet, said, charge, header, payload, program)
 
     def opening(self, task_id: bytes, segment: CommittedSegment) -> tuple[bytes, bytes]:
-        """The program's header, and the opening against a segment of an exact training: this party's own states.
-
-        Raises:
-            ProtocolError: this party's own execution ends where the solver's does.
-        """
+        """The program's header, and the opening against a segment of an exact training: this party's own states."""
         task, trace = self.task(task_id), self.trace(task_id, segment.index)
         document, header = task.document, program_header(task.program)
         if trace.state_root(trace.first_step + trace.steps) == segment.end:

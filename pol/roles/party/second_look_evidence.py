@@ -100,11 +100,7 @@ class SecondLookEvidence:
         return SumClaim(identity, document.program_hash, charge.component, *states, total)
 
     def charged(self, charge: ClaimCharge, params: StartParams, posted: SecondLook | None) -> ClaimCharge:
-        """The charge with its rerun, which follows from the game's parameters.
-
-        Raises:
-            ProtocolError: the dispute is about no rerun.
-        """
+        """The charge with its rerun, which follows from the game's parameters."""
         if charge.kind is ClaimChargeKind.LOOK_RERUN:
             return replace(charge, rerun=self.index(params.program))
         if charge.kind is ClaimChargeKind.LOOK_DISTANCE and posted is not None:

@@ -20,9 +20,6 @@ class DecisionLog:
     """The table ``decisions`` of a party. A decision repeated for the same reason is written once.
 
     What can't be written is lost; ``tell`` gets a message, and the process goes on.
-
-    Raises:
-        OperationalError: as `PartyDatabase`.
     """
 
     def __init__(self, database: PartyDatabase, tell: Callable[[str], None] = LOG.error) -> None:

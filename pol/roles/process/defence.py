@@ -27,9 +27,6 @@ def require_defensible(
     """Check that a party on this machine can afford, hold and make in time all moves of a dispute in ``game``.
 
     ``steps`` are executed before the first move; by default those of the segment.
-
-    Raises:
-        ProtocolError: it can't, or the policy doesn't admit it; leave the task alone.
     """
     reader.policy.require_game(game, terms.clock)
     task, times = reader.task(task_id), reader.times
@@ -47,11 +44,7 @@ def require_defensible(
 
 
 def require_moves_in_time(taken: DisputeSeconds, clock: int, graces: tuple[int, int]) -> None:
-    """Check that all moves of one side fit into its clock, and the longest ones into the graces.
-
-    Raises:
-        ProtocolError: they don't.
-    """
+    """Check that all moves of one side fit into its clock, and the longest ones into the graces."""
     if taken.all > clock / RESERVE:
         raise ProtocolError(_too_long("clock", clock, taken.all, f", and has to fit {RESERVE} times"))
     for field, grace, needed in zip(("replayGrace", "moveGrace"), graces, (taken.at_trace, taken.later), strict=True):
@@ -84,11 +77,7 @@ def reason_not_to_defend(role: Role, step: TaskStep, terms: Terms) -> str:
 
 
 def require_seat(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> float:
-    """Check that this party can do the duty of a seat and defend it. Returns the seconds that the duty takes.
-
-    Raises:
-        ProtocolError: it can't, or the task can't be executed: leave the seat.
-    """
+    """Check that this party can do the duty of a seat and defend it. Returns the seconds that the duty takes."""
     needed = require_time(role, task_id, terms, verifies)
     require_schedule(role, task_id, Job(MARGIN * needed, window=terms.verification_window))
     game = role.market.game if verifies else role.market.profile_game
@@ -98,11 +87,7 @@ def require_seat(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> fl
 
 
 def require_log(role: Role, task_id: bytes, terms: Terms) -> None:
-    """Check that this party can defend a log of its own.
-
-    Raises:
-        ProtocolError: it can't, or the task can't be executed: leave the task alone.
-    """
+    """Check that this party can defend a log of its own."""
     require_time_to_answer(role, task_id, terms)
     game = role.market.objection_game if terms.is_exact else role.market.counterclaim_game
     require_defensible(role, task_id, terms, game, move_steps(terms, verifies=True))
@@ -110,11 +95,7 @@ def require_log(role: Role, task_id: bytes, terms: Terms) -> None:
 
 
 def require_time_beside_others(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> None:
-    """Check that all moves of this party fit into the clocks, even if all that it has staked on is disputed at once.
-
-    Raises:
-        ProtocolError: they don't; leave the task alone.
-    """
+    """Check that all moves of this party fit into the clocks, even if all that it has staked on is disputed at once."""
     known = role.connection.once(("disputes", role), lambda: _disputes(role))
     others = [each for other, each in known.items() if other != task_id]
     seconds = _seconds_of_moves(role, task_id, terms, verifies) + sum(needed for needed, _ in others)
@@ -158,9 +139,6 @@ def require_memory(needs: DisputeNeeds, available: int | None) -> None:
     """Check that this machine holds what a dispute needs; nothing is checked where its free memory is unknown.
 
     The task is loaded: what is free is so besides its data.
-
-    Raises:
-        ProtocolError: it doesn't.
     """
     needed = needs.memory - needs.constant_bytes
     if available is not None and needed > available:

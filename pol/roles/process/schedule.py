@@ -74,9 +74,6 @@ def require_schedule(role: Role, task_id: bytes, job: Job, pace: Callable[[bytes
     """Check that a job about a task fits beside all seats and trainings that this party holds, claims and bids for.
 
     ``pace`` gives the seconds of a training's step here; by default those of a replay.
-
-    Raises:
-        ProtocolError: some of it would be late; leave the task alone.
     """
     step = pace or (lambda other: seconds_for(role, other, 1, inf))
     known = role.connection.once(

@@ -40,32 +40,20 @@ def move_steps(terms: Terms, verifies: bool) -> int:
 
 
 def seconds_for(reader: TaskReader, task_id: bytes, steps: int, most: float) -> float:
-    """Seconds that ``steps`` take here, or only a lower bound if that already exceeds ``most``.
-
-    Raises:
-        ProtocolError: the task differs from its terms, or can't be executed.
-    """
+    """Seconds that ``steps`` take here, or only a lower bound if that already exceeds ``most``."""
     task = reader.task(task_id)
     least = steps * task.document.work / reader.times.fastest
     return least if least > most else steps * reader.times.pace(task_id, task)
 
 
 def timing_seconds(role: Role, task_id: bytes) -> float:
-    """A guess of the seconds that timing a step of a task takes.
-
-    Raises:
-        ProtocolError: the task differs from its terms.
-    """
+    """A guess of the seconds that timing a step of a task takes."""
     guess = role.task(task_id).document.work / ORDINARY
     return guess if guess >= LONG else 2 * guess
 
 
 def require_time(role: Role, task_id: bytes, terms: Terms, verifies: bool) -> float:
-    """Check that this machine can do the duty of a seat in its window. Returns the seconds that the duty takes.
-
-    Raises:
-        ProtocolError: it can't, or the task can't be executed: leave the seat.
-    """
+    """Check that this machine can do the duty of a seat in its window. Returns the seconds that the duty takes."""
     duty = verdict_steps(terms) if verifies else profile_steps(terms)
     return _required(role, task_id, "verificationWindow", duty, terms.verification_window)
 
@@ -86,9 +74,6 @@ def require_time_to_answer(role: Role, task_id: bytes, terms: Terms) -> None:
     """Check that this machine can answer a counterclaim about a log of its own in the time that the terms give for it.
 
     It is first compared with a replay and a second look, and the segment is replayed again for the contest.
-
-    Raises:
-        ProtocolError: it can't, or the task can't be executed: leave the task alone.
     """
     if not terms.is_exact:
         _required(role, task_id, "challengeWindow", (2 + terms.looks) * terms.interval, terms.challenge_window)
@@ -110,11 +95,7 @@ def wait_for_time(role: Role, task_id: bytes, needed: Callable[[], float], until
 
 
 def require_time_to_look(role: Role, task_id: bytes, steps: int, until: int) -> float:
-    """Check that an examination and its repetition end in time. Returns the seconds that both take.
-
-    Raises:
-        ProtocolError: they don't.
-    """
+    """Check that an examination and its repetition end in time. Returns the seconds that both take."""
     left = until - role.connection.now()
     needed = seconds_for(role, task_id, 2 * steps, left)
     if needed > left:

@@ -38,10 +38,6 @@ class KeptRounds:
 
     Objects are copied as they are read (`KeptStore`), and what changes is copied to the table ``rounds``. `refresh`
     follows the store; answers are made of the copies alone.
-
-    Raises:
-        ProtocolError: the store's plan isn't the registered one.
-        OperationalError: neither the store nor the folder has the plan.
     """
 
     def __init__(self, store: KeptStore, registration: bytes, worker: str, executors: ExecutorFactory) -> None:

@@ -150,12 +150,7 @@ def first_answer(role: RoundParty, demand: RoundDemand) -> int:
 
 
 def answer(role: RoundParty, desk: TimedDemands, demand: RoundDemand) -> object:
-    """Answer a demand from this party's own copies.
-
-    Raises:
-        ProtocolError: something of it is false, or the answer came late.
-        OperationalError: the copies lack what is asked for, or the node failed.
-    """
+    """Answer a demand from this party's own copies."""
     about = {"id": role.plan_id, "content": demand.content}
     if desk is role.contracts.shares:
         return _answer_counted(role, demand, desk.events("CountedDemanded", **about)[-1])

@@ -82,11 +82,7 @@ class StepProver(LogDisputant):
         return self.market.proven_steps.pinned(task_id).is_pinned
 
     def provable(self, task_id: bytes) -> ProvableTask:
-        """What this party proves a task's steps with.
-
-        Raises:
-            ProtocolError: it has no key for the pinned verifier, or the policy doesn't trust the verifier.
-        """
+        """What this party proves a task's steps with."""
         if task_id not in self._provable:
             trusted = self.policy.require_verifier(self.market.proven_steps.pinned(task_id).verifier)
             circuit = load_circuit(trusted.circuit)
@@ -126,10 +122,6 @@ class StepProver(LogDisputant):
             task_id: the task; this party has committed a log of it.
             segment: the segment.
             seconds: that new proofs may take.
-
-        Raises:
-            ProtocolError: the segment has no proof, or as `provable`.
-            OperationalError: proving takes longer, the prover fails, or node or store failed.
         """
         found = self._read(task_id, segment)
         if found is not None:

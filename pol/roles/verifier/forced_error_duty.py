@@ -69,7 +69,6 @@ class ErringParty(Role, ABC):
         """The assignment of this verifier, once the beacon has given its round.
 
         Raises:
-            ProtocolError: this party holds no seat of the task.
             OperationalError: the round isn't available.
         """
         seating = self.market.seats.seating(task_id)
@@ -105,11 +104,7 @@ class ErringParty(Role, ABC):
         return True
 
     def can_disclose(self, task_id: bytes) -> bool:
-        """Whether disclosing the posted verdict takes no replay.
-
-        Raises:
-            OperationalError: the claims as posted can't be read from the chain.
-        """
+        """Whether disclosing the posted verdict takes no replay."""
         key = (task_id, self.market.verdicts.verdict(task_id).seating)
         if key not in self._prepared:
             duty, draws = self.duty(task_id), self.market.registry.terms(task_id).draws

@@ -64,9 +64,6 @@ class Objector(LogDisputant, SecondOpinion):
 
         Nobody else can foresee the dice. Segments that no state can be read of are named, too. What is only screened is
         no evidence, and isn't kept.
-
-        Raises:
-            ProtocolError: the published proof isn't the committed one.
         """
         key = self._log_of(task_id)
         if key not in self._suspects:
@@ -116,11 +113,7 @@ class Objector(LogDisputant, SecondOpinion):
         return next((found for found in self.looks(task_id).values() if isinstance(found, FalseSegment)), None)
 
     def false_segment(self, task_id: bytes) -> FalseSegment | None:
-        """Look at the open suspects until one is false; None if none is. Those that can't be seen are in `looks`.
-
-        Raises:
-            OperationalError: the second result differs, or node or store failed.
-        """
+        """Look at the open suspects until one is false; None if none is. Those that can't be seen are in `looks`."""
         for segment in self.waiting_suspects(task_id):
             if self.known_false(task_id) is not None:
                 break
@@ -128,11 +121,7 @@ class Objector(LogDisputant, SecondOpinion):
         return self.known_false(task_id)
 
     def examine_segment(self, task_id: bytes, segment: int) -> Examined:
-        """Replay a segment, and once more where it seems false.
-
-        Raises:
-            OperationalError: the second result differs, or node or store failed.
-        """
+        """Replay a segment, and once more where it seems false."""
         found = self._examined_once(task_id, segment, 0)
         if not isinstance(found, FalseSegment) or not _is_state(found.claim):
             return found
@@ -144,11 +133,7 @@ class Objector(LogDisputant, SecondOpinion):
         return again
 
     def require_open(self, task_id: bytes, segment: int) -> None:
-        """Check that this party may object to a segment now, before it is replayed.
-
-        Raises:
-            ProtocolError: it may not; the message says why.
-        """
+        """Check that this party may object to a segment now, before it is replayed."""
         task, desk = self.market.registry.task(task_id), self.market.objections
         committed = self.committed_segment(task_id, segment)
         if not desk.is_open(task, self.connection.now()):
@@ -168,12 +153,7 @@ class Objector(LogDisputant, SecondOpinion):
             )
 
     def require_money(self, task_id: bytes) -> None:
-        """Check that this party can lock the bond of an objection and play its dispute.
-
-        Raises:
-            ProtocolError: too little is free in the vault, or the policy admits no such dispute.
-            OperationalError: the account can't pay the gas, or the node failed.
-        """
+        """Check that this party can lock the bond of an objection and play its dispute."""
         terms, bond = self.market.registry.terms(task_id), self.market.objections.bond_of(task_id)
         free = self.market.vault.free(self.wallet.address)
         if free < bond:
@@ -192,9 +172,6 @@ class Objector(LogDisputant, SecondOpinion):
 
         Returns the number of the dispute, of the counterclaim where thresholds decide, or zero where a zero root has
         decided at once.
-
-        Raises:
-            ProtocolError: the policy doesn't admit the clock, or the contract refuses the objection.
         """
         market, terms = self.market, self.market.registry.terms(task_id)
         self.policy.require_clock(terms)

@@ -62,19 +62,11 @@ class ProfileChallenger(SecondOpinion):
         return {}
 
     def check_profile(self, task_id: bytes) -> list[ProfileCharge]:
-        """The false parts of the posted profile, most basic first, by measuring all of it again.
-
-        Raises:
-            OperationalError: there is no profile, or the node failed.
-        """
+        """The false parts of the posted profile, most basic first, by measuring all of it again."""
         return self._false(task_id, self.measured(task_id))
 
     def checked_twice(self, task_id: bytes) -> list[ProfileCharge]:
-        """As `check_profile`; where something seems false, all is measured a second time before anything is said.
-
-        Raises:
-            OperationalError: the second result differs, or node or store failed.
-        """
+        """As `check_profile`; where something seems false, all is measured a second time before anything is said."""
         number = self.market.profiles.standing(task_id).number
         if (task_id, number) not in self._checked:
             first = self.check_profile(task_id)
@@ -107,11 +99,7 @@ class ProfileChallenger(SecondOpinion):
         ]
 
     def challenge_profile(self, task_id: bytes, charge: ProfileCharge) -> int:
-        """Put up the bond and open this party's own version of a part of the profile. Returns the dispute's number.
-
-        Raises:
-            ProtocolError: the policy doesn't admit the clock, the charge is no dispute, or the contract refuses it.
-        """
+        """Put up the bond and open this party's own version of a part of the profile. Returns the dispute's number."""
         terms = self.market.registry.terms(task_id)
         self.policy.require_clock(terms)
         require_defensible(self, task_id, terms, self.market.profile_game, move_steps(terms, verifies=False))
@@ -131,11 +119,7 @@ class ProfileChallenger(SecondOpinion):
         return self.market.profiles.challenge(self.wallet, task_id, *arguments)
 
     def convict_profile(self, task_id: bytes, charge: ProfileCharge) -> None:
-        """Show a rerun that implies a higher threshold than the posted one: the profile is void at once.
-
-        Raises:
-            ProtocolError: the charge isn't UNDERSTATED, or the contract refuses it.
-        """
+        """Show a rerun that implies a higher threshold than the posted one: the profile is void at once."""
         if charge.kind is not ProfileChargeKind.UNDERSTATED or charge.component is None:
             raise ProtocolError(f"{charge.kind.name} needs a dispute")
         posted = self.market.profiles.posted(task_id)

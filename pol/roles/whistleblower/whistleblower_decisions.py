@@ -55,11 +55,7 @@ def _index(role: Whistleblower, task_id: bytes, seating: int, commitment: bytes)
 
 
 def _decide(role: Whistleblower, task_id: bytes) -> Decision:
-    """The next decision of a whistleblower about a task.
-
-    Raises:
-        OperationalError: the node or the store failed, or the machine's own executions differ.
-    """
+    """The next decision of a whistleblower about a task."""
     task = role.market.registry.task(task_id)
     own = _own(role, task_id, task)
     if own is not None:

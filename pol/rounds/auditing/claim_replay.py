@@ -40,11 +40,7 @@ class LoadedPhase:
 
 @lru_cache(maxsize=64)
 def load_phase(store: Store, phase: Phase) -> LoadedPhase:
-    """The program of a phase, checked against the plan.
-
-    Raises:
-        ProtocolError: the plan's objects aren't what it says.
-    """
+    """The program of a phase, checked against the plan."""
     program = StepProgram.from_bytes(store.get(phase.program, limit=PROGRAM_LIMIT))
     names = ProgramNames.from_dict(canonical_json.decode(store.get(phase.names, limit=GRAPH_LIMIT), "the names"))
     if program_hash(program) != phase.program_hash or len(names.slots) != len(program.slots):
@@ -55,12 +51,7 @@ def load_phase(store: Store, phase: Phase) -> LoadedPhase:
 
 
 def load_constants(store: Store, phase: Phase, seat: int) -> list[Words]:
-    """The constants of a phase for a seat, checked against the plan.
-
-    Raises:
-        ProtocolError: they aren't what it says.
-        OperationalError: the store failed, or they are sealed and it has no key.
-    """
+    """The constants of a phase for a seat, checked against the plan."""
     loaded, entry = load_phase(store, phase), phase.constants_of(seat)
     try:
         words = task_tensors.load(store, entry.object, loaded.names.constants, loaded.program.constants)
@@ -77,11 +68,7 @@ def load_constants(store: Store, phase: Phase, seat: int) -> list[Words]:
 
 
 def phase_constants(rounds: LoggedRounds, entry: ClaimEntry) -> list[Words]:
-    """The constants of the program of a claim.
-
-    Raises:
-        ProtocolError: its author isn't in its roster, or they aren't what the plan says.
-    """
+    """The constants of the program of a claim."""
     roster = rounds.roster_of(entry)
     if roster is None:
         raise ProtocolError(f"the log has no roster for {entry.worker}'s claim of round {entry.claim.round}")
@@ -133,7 +120,6 @@ def load_start(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFacto
     With ``executors``, what they withhold is what a replay of their claims gives.
 
     Raises:
-        ProtocolError: the sources don't give the claimed start: the claim is false by its roots.
         OperationalError: something is withheld.
         FalseSourceError: what is withheld isn't what was claimed.
     """
@@ -149,12 +135,7 @@ def _start(tensors: PublishedTensors, rounds: LoggedRounds, entry: ClaimEntry) -
 
 
 def replay_claim(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory) -> list[Words]:
-    """The true end of a claim.
-
-    Raises:
-        ProtocolError: as `load_start`.
-        OperationalError: as `load_start`.
-    """
+    """The true end of a claim."""
     return _end(PublishedTensors(rounds, executors), rounds, entry, executors)
 
 
@@ -166,12 +147,7 @@ def _end(tensors: PublishedTensors, rounds: LoggedRounds, entry: ClaimEntry, exe
 
 
 def execution_finding(rounds: LoggedRounds, entry: ClaimEntry, executors: ExecutorFactory) -> Finding | None:
-    """The lie that a replay of a claim shows, if there is one.
-
-    Raises:
-        ProtocolError: as `load_start`.
-        OperationalError: as `load_start`.
-    """
+    """The lie that a replay of a claim shows, if there is one."""
     return _wrong_end(rounds, entry, replay_claim(rounds, entry, executors))
 
 

@@ -91,7 +91,6 @@ def drawn_claims(entries: Sequence[ClaimEntry], count: int, seed: bytes) -> list
 
     Raises:
         OperationalError: there are fewer claims.
-        ProtocolError: the seed has another length.
     """
     if count > len(entries):
         raise OperationalError(f"can't draw {count} of {len(entries)} claims: draw fewer")

@@ -220,11 +220,7 @@ def _by_document(rounds: LoggedRounds) -> dict[str, Roster]:
 
 
 def claim_findings(rounds: LoggedRounds, entry: ClaimEntry) -> list[Finding]:
-    """The first lie that roots show of one claim, if there is one; its signature has been checked.
-
-    Raises:
-        OperationalError: what its author, or that of a source, has published can't be read.
-    """
+    """The first lie that roots show of one claim, if there is one; its signature has been checked."""
     claim, plan = entry.claim, rounds.plan
     name = plan.phase_name(claim.phase)
 

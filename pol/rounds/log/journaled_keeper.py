@@ -23,11 +23,7 @@ def keeper_journal_name(plan: bytes) -> str:
 
 
 def require_keeper_journal(store: Store, plan: bytes, keeper: str) -> str:
-    """Check that a log in a store is this keeper's and has its journal; the name of the journal's file.
-
-    Raises:
-        ProtocolError: the log is another key's, or has begun without the journal.
-    """
+    """Check that a log in a store is this keeper's and has its journal; the name of the journal's file."""
     name = keeper_journal_name(plan)
     if store.holds(HEAD):
         head = LogHead.decode(store.read(HEAD))
@@ -41,11 +37,7 @@ def require_keeper_journal(store: Store, plan: bytes, keeper: str) -> str:
 
 
 def journaled_entries(content: bytes, name: str) -> tuple[int, list[bytes]]:
-    """How many entries a keeper's log had before those of its journal, and these, in their order.
-
-    Raises:
-        ProtocolError: it is no journal.
-    """
+    """How many entries a keeper's log had before those of its journal, and these, in their order."""
     given, entries = _decode(content, name)
     return given.integer("first"), [data for _, data in entries]
 
@@ -57,9 +49,6 @@ class JournaledKeeper:
     killed goes on with the same entries, and each of its heads extends those before. ``notices`` are entries that
     aren't in the log yet. One that has raised is started again; one beside which another was started raises at its next
     write, or at the end of one that was under way, before anybody hears of it.
-
-    Raises:
-        ProtocolError: the store has a log without its journal, another key's, or one that the journal doesn't fit.
     """
 
     def __init__(self, store: Store, plan: bytes, key: WorkerKey) -> None:
@@ -104,11 +93,7 @@ class JournaledKeeper:
         self._entries.append((round_, encode_entry(entry)))
 
     def keep(self, notices: Sequence[LogEntry]) -> None:
-        """Write the journal: what was appended, and these notices instead of those before, are on disk.
-
-        Raises:
-            OperationalError: another keeper was started on this log, or the store failed.
-        """
+        """Write the journal: what was appended, and these notices instead of those before, are on disk."""
         document = {
             "kind": KIND,
             "version": VERSION,
@@ -122,12 +107,7 @@ class JournaledKeeper:
             self._sign_head()
 
     def publish(self, notices: Sequence[LogEntry]) -> None:
-        """As `keep`; then store what was appended, and the signed head.
-
-        Raises:
-            ProtocolError: the log is empty.
-            OperationalError: as `keep`.
-        """
+        """As `keep`; then store what was appended, and the signed head."""
         self.keep(notices)
         self._sign_head()
 

@@ -127,11 +127,7 @@ def encode_entry(entry: LogEntry) -> bytes:
 
 
 def decode_entry(data: bytes) -> LogEntry:
-    """The entry in a document; its signature isn't checked yet (`require_author`).
-
-    Raises:
-        ProtocolError: not the canonical bytes of an entry.
-    """
+    """The entry in a document; its signature isn't checked yet (`require_author`)."""
     if len(data) > ENTRY_LIMIT:
         raise ProtocolError(f"an entry of {len(data)} bytes: the log takes {ENTRY_LIMIT} at most")
     document = canonical_json.decode(data, "an entry of the log")
@@ -160,11 +156,7 @@ def decode_entry(data: bytes) -> LogEntry:
 
 
 def require_author(entry: LogEntry) -> None:
-    """Check the signature of an entry other than a roster, whose signer the plan names, and a quote.
-
-    Raises:
-        ProtocolError: it is another one's, or nobody's.
-    """
+    """Check the signature of an entry other than a roster, whose signer the plan names, and a quote."""
     match entry:
         case MembershipEntry():
             require_signed(entry.digest, entry.signature, entry.worker, f"a membership of round {entry.round}")
@@ -181,11 +173,7 @@ def join_entries(entries: Iterable[bytes]) -> bytes:
 
 
 def split_entries(data: bytes, most: int = PAGE) -> list[bytes]:
-    """The encoded entries of an object, or of a message.
-
-    Raises:
-        ProtocolError: it is cut off, or has more than ``most``.
-    """
+    """The encoded entries of an object, or of a message."""
     entries: list[bytes] = []
     at = 0
     while at < len(data):

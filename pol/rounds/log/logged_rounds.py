@@ -57,19 +57,11 @@ class LoggedRounds:
             raise
 
     def end(self, entry: ClaimEntry) -> list[EndSlot]:
-        """The slots of the end of a claim.
-
-        Raises:
-            OperationalError: the store failed, or the object isn't that of the claim's end: as good as withheld.
-        """
+        """The slots of the end of a claim."""
         return self.shown(entry, partial(end_of_copy, self.store))
 
     def sources(self, entry: ClaimEntry) -> list[BoundSlot]:
-        """The sources of a claim.
-
-        Raises:
-            OperationalError: the store failed, or the object isn't what the claim commits to: as good as withheld.
-        """
+        """The sources of a claim."""
         return self.shown(entry, partial(sources_of_copy, self.store))
 
     def roster_of(self, entry: ClaimEntry) -> Roster | None:
@@ -89,11 +81,7 @@ class LoggedRounds:
 
 
 def end_of_copy(store: Store, entry: ClaimEntry) -> list[EndSlot]:
-    """The end of a claim by this copy of its entry: no signature covers which slots its file holds.
-
-    Raises:
-        OperationalError: as `LoggedRounds.end`.
-    """
+    """The end of a claim by this copy of its entry: no signature covers which slots its file holds."""
     try:
         return decode_end(store.get(entry.roots, limit=ROOTS_LIMIT), entry.claim.end)
     except ProtocolError as error:
@@ -112,11 +100,7 @@ def sources_of_copy(store: Store, entry: ClaimEntry) -> list[BoundSlot]:
 
 
 def read_rounds(store: Store, plan: RoundsPlan, head: LogHead, first: int = 0, last: int | None = None) -> LoggedRounds:
-    """The entries of the rounds ``first`` .. ``last`` and of the one before.
-
-    Raises:
-        ProtocolError: a page is malformed.
-    """
+    """The entries of the rounds ``first`` .. ``last`` and of the one before."""
     entries = list(read_entries(store, head, max(0, first - 1), last))
     return rounds_of(store, plan, entries, first == 0 and last is None)
 

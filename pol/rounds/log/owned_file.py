@@ -27,11 +27,7 @@ class OwnedFile:
         self.content = store.read(name, limit=FILE_LIMIT) if store.holds(name) else b""
 
     def write(self, content: bytes) -> None:
-        """The new content is on disk when this returns.
-
-        Raises:
-            OperationalError: another process was started on this file, or the store failed.
-        """
+        """The new content is on disk when this returns."""
         self._require_newest()  # writes nothing over the other one's content
         if content != self.content:
             self._store.replace(self._name, content)

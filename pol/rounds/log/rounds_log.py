@@ -95,11 +95,7 @@ class LogHead:
 
 
 def load_plan(store: Store, name: str) -> RoundsPlan:
-    """The plan of this name (`RoundsPlan.digest`, in hexadecimal digits).
-
-    Raises:
-        ProtocolError: the object is neither a plan nor the registration of one.
-    """
+    """The plan of this name (`RoundsPlan.digest`, in hexadecimal digits)."""
     data = store.get(name, limit=DOCUMENT_LIMIT)
     if data.startswith(b"{"):
         return RoundsPlan.decode(data)
@@ -109,12 +105,7 @@ def load_plan(store: Store, name: str) -> RoundsPlan:
 
 
 def load_head(store: Store) -> tuple[RoundsPlan, LogHead]:
-    """The newest head in a store and its plan; the keeper's signature is checked.
-
-    Raises:
-        ProtocolError: it isn't signed by the plan's coordinator.
-        OperationalError: the store has none, or failed.
-    """
+    """The newest head in a store and its plan; the keeper's signature is checked."""
     head = LogHead.decode(store.read(HEAD))
     plan = load_plan(store, head.plan.hex())
     require_signed(head.digest, head.signature, plan.coordinator, "the log's head")
@@ -122,11 +113,7 @@ def load_head(store: Store) -> tuple[RoundsPlan, LogHead]:
 
 
 def read_entries(store: Store, head: LogHead, first: int = 0, last: int | None = None) -> Iterator[LogEntry]:
-    """The entries of all pages that may have one of the rounds ``first`` .. ``last``; by default of all.
-
-    Raises:
-        ProtocolError: a page holds anything but entries.
-    """
+    """The entries of all pages that may have one of the rounds ``first`` .. ``last``; by default of all."""
     for data in read_pages(store, head, first, last):
         yield decode(data)
 
@@ -160,11 +147,7 @@ def require_whole(store: Store, head: LogHead) -> None:
 
 
 class LogKeeper:
-    """Appends entries to the log of a plan and signs its heads; opens the log that the store has, if any.
-
-    Raises:
-        ProtocolError: the store has the log of another plan.
-    """
+    """Appends entries to the log of a plan and signs its heads; opens the log that the store has, if any."""
 
     def __init__(self, store: Store, plan: bytes, key: WorkerKey) -> None:
         self._store, self._plan, self._key = store, plan, key
@@ -238,11 +221,7 @@ class SignedText(NamedTuple):
 
 
 def rosters_of(store: Store, plan: RoundsPlan, entries: Sequence[LogEntry]) -> tuple[list[Roster], list[SignedText]]:
-    """The rosters among entries, in their order, each signed by the coordinator, and what it has signed besides.
-
-    Raises:
-        OperationalError: the store failed, or has no such document.
-    """
+    """The rosters among entries, in their order, each signed by the coordinator, and what it has signed besides."""
     found: dict[str, Roster] = {}
     texts: dict[str, SignedText] = {}
     for entry in entries:

@@ -53,11 +53,7 @@ class KeptEntries:
     """Objects of `PAGE` entries each, from before these."""
 
     def entries(self) -> Iterator[LogEntry]:
-        """All that was ever kept; what is needed last comes last.
-
-        Raises:
-            OperationalError: the store failed, or a page isn't there any more.
-        """
+        """All that was ever kept; what is needed last comes last."""
         for page in self.pages:
             yield from map(decode_entry, split_entries(self.store.get(page)))
         yield from map(decode_entry, self.behind)
@@ -66,11 +62,7 @@ class KeptEntries:
         yield from self.receipts
 
     def decode(self, data: bytes, plan: bytes, worker: str) -> None:
-        """Take up the content of a journal's file.
-
-        Raises:
-            ProtocolError: it is no journal, or that of another key or plan.
-        """
+        """Take up the content of a journal's file."""
         names = ["plan", "worker", "floor", "entries", "rosters", "behind", "pages"]
         given = canonical_json.Fields.of_document(data, "the journal", KIND, VERSION, names)
         if (given.hash("plan"), given.text("worker")) != (plan, worker):
@@ -92,11 +84,7 @@ class KeptEntries:
 
 
 def read_journal(store: Store, plan: bytes, worker: str) -> KeptEntries:
-    """A worker's journal, for a process beside the one that writes it; empty if there is none.
-
-    Raises:
-        ProtocolError: the file is no journal, or that of another key or plan.
-    """
+    """A worker's journal, for a process beside the one that writes it; empty if there is none."""
     kept, name = KeptEntries(store), journal_name(plan, worker)
     if store.holds(name):
         kept.decode(store.read(name, limit=FILE_LIMIT), plan, worker)
@@ -108,9 +96,6 @@ class WorkerJournal(KeptEntries):
 
     Nothing is signed for a place twice, nor for a round before ``floor``: what was signed there isn't looked at any
     more.
-
-    Raises:
-        ProtocolError: the file is no journal, or that of another key or plan.
     """
 
     def __init__(self, store: Store, plan: bytes, worker: str) -> None:
@@ -129,7 +114,6 @@ class WorkerJournal(KeptEntries):
 
         Raises:
             ProtocolError: it has shown another one before; or the round is before those whose claims are known.
-            OperationalError: another process of this worker was started, or the store failed.
         """
         entry = RosterEntry(roster.document.hex(), signature)
         about = (roster.round, roster.provisional)
@@ -152,12 +136,7 @@ class WorkerJournal(KeptEntries):
         self._require_floor(roster.round)
 
     def add(self, entry: ClaimEntry | DeliveryEntry, named: Iterable[ClaimEntry] = ()) -> None:
-        """Keep an entry, on disk when this returns, and the claims of others that it names (`ClaimAuthor.named`).
-
-        Raises:
-            ProtocolError: the worker has signed another claim for this place, or may have.
-            OperationalError: as `see`.
-        """
+        """Keep an entry, on disk when this returns, and the claims of others that it names (`ClaimAuthor.named`)."""
         if isinstance(entry, DeliveryEntry):
             if entry not in self.receipts:
                 oldest = entry.round - SHOWN

@@ -41,21 +41,13 @@ class RequiredSource:
 def required_sources(
     plan: RoundsPlan, roster: Roster, before: Roster | None, place: ClaimPlace
 ) -> list[RequiredSource]:
-    """The source of each slot of the claim at ``place``; ``before`` is the roster of the round before, if there is one.
-
-    Raises:
-        ProtocolError: the worker isn't in the roster, or the plan has no rule for this claim.
-    """
+    """The source of each slot of the claim at ``place``; ``before`` is the roster of the round before, if any."""
     phase = require_place(plan, roster, place)
     return [_required(plan, phase, rule, roster, before, place) for rule in phase.sources]
 
 
 def require_place(plan: RoundsPlan, roster: Roster, place: ClaimPlace) -> Phase:
-    """The phase of a claim, whose place the plan and the roster of its round give to its author.
-
-    Raises:
-        ProtocolError: there is no such place, or it is another member's.
-    """
+    """The phase of a claim, whose place the plan and the roster of its round give to its author."""
     own = roster.place(place.worker)
     if not 0 <= place.phase < len(plan.phases):
         raise ProtocolError(f"the plan has no phase {place.phase}")

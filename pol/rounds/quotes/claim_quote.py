@@ -66,11 +66,7 @@ class SnpReport:
 
 
 def decode_report(report: bytes) -> SnpReport:
-    """The fields of a report; its signature isn't checked.
-
-    Raises:
-        ProtocolError: not a report of version 2 or later with this signature algorithm.
-    """
+    """The fields of a report; its signature isn't checked."""
     if len(report) != SIZE or _number(report, 0, 4) < 2 or _number(report, 0x34, 4) != _P384_SHA384:
         raise ProtocolError(f"{len(report)} bytes aren't a report of SEV-SNP: it has {SIZE}, in version 2 or later")
     return SnpReport(
@@ -86,9 +82,6 @@ def require_report(report: bytes, chain: Sequence[bytes], trusted: TrustedMachin
     """The fields of a report that a trusted machine has signed; ``chain`` are certificates (DER) from the chip's on.
 
     Whether a certificate was revoked isn't looked at.
-
-    Raises:
-        ProtocolError: the report or its chain is malformed, or not to be trusted.
     """
     found = decode_report(report)
     key, chips, firmware = _require_chain(chain, trusted.root, now)
@@ -208,11 +201,7 @@ def quoted_data(claim: bytes, beacon: bytes) -> bytes:
 def require_quote(
     quote: ClaimQuote, claim: ClaimEntry, roster: Roster, trusted: TrustedMachines, now: datetime
 ) -> None:
-    """Check that a trusted machine says in this round that it has made a claim.
-
-    Raises:
-        ProtocolError: it is a quote of something else, stale, or not to be trusted.
-    """
+    """Check that a trusted machine says in this round that it has made a claim."""
     digest = claim.claim.digest
     if (quote.plan, quote.claim) != (claim.claim.plan, digest) or claim.claim.roster != roster.document:
         raise ProtocolError(f"the quote is for another claim than {digest.hex()[:16]}")

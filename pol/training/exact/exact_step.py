@@ -101,7 +101,6 @@ class ExactStep:
 
         Raises:
             UnsupportedError: the step has no definition, or the batch's integers have no meaning in it.
-            ProtocolError: all steps were taken, or an `own_loop` takes them.
         """
         if self._own is not None:
             raise ProtocolError(
@@ -122,7 +121,6 @@ class ExactStep:
 
         Raises:
             UnsupportedError: at the line of the loop that an exact step can't follow.
-            ProtocolError: a line of the loop is missing, or comes twice; the model is in a loop already.
         """
         for name in trained_beside(self._model, self._loss):
             raise UnsupportedError(
@@ -218,11 +216,7 @@ class ExactStep:
         return {"number": self.number, "averages": dict(self.averages), "scheduled": scheduled}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue at the number of a `state_dict`; model, optimizer and scheduler are loaded by themselves.
-
-        Raises:
-            ProtocolError: it is no state of this training.
-        """
+        """Continue at the number of a `state_dict`; model, optimizer and scheduler are loaded by themselves."""
         number, averages = state.get("number"), state.get("averages")
         shapes = {name: parameter.shape for name, parameter in self._model.named_parameters()}
         if type(number) is not int or not 0 <= number <= self._steps or not isinstance(averages, Mapping):

@@ -150,11 +150,7 @@ class OwnLoop:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """The lines of the loop stand inside; the objects are restored at the end, also after an exception.
-
-        Raises:
-            ProtocolError: the model is in a loop already, or the lines of the last step are not complete.
-        """
+        """The lines of the loop stand inside; the objects are restored at the end, also after an exception."""
         if CALL in vars(self._model):
             raise ProtocolError(
                 "the calls of the model are replaced already, by model.compile() or by another own_loop(): leave that"

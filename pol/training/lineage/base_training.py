@@ -76,12 +76,7 @@ class FromRecord:
     new: list[str] = field(default_factory=list)
 
     def begin(self, model: nn.Module, store: Store) -> Document:
-        """Load the weights into the model; the ``start`` of its record. The lineage's documents go into ``store``.
-
-        Raises:
-            ProtocolError: a tensor of the same name has another type, none has the same name, or the lineage is false.
-            OperationalError: a store failed.
-        """
+        """Load the weights into the model; the ``start`` of its record. The lineage's documents go into ``store``."""
         names = {}
         with torch.no_grad(), CheckpointTensors(self.store, self.saved) as arrays:
             for kind, name, target in _arrays(model):
@@ -129,11 +124,7 @@ class FromInitialization:
     captured: CapturedInitialization
 
     def begin(self, model: nn.Module, store: Store) -> Document:
-        """Draw the weights into the model; the ``start`` of its record.
-
-        Raises:
-            ProtocolError: the model lacks a drawn tensor, or has another shape there.
-        """
+        """Draw the weights into the model; the ``start`` of its record."""
         drawing = initialization.publish_initialization(store, self.captured)
         own = dict(_tensors(model))
         drawn = initialization.run(store, drawing, {name: tuple(tensor.shape) for name, tensor in own.items()})
@@ -159,11 +150,7 @@ class FromTask:
     task: LoadedTask
 
     def begin(self, model: nn.Module, store: Store) -> Document:
-        """Give the model's parameters and buffers the initial values of the task.
-
-        Raises:
-            ProtocolError: the model isn't the one that was captured.
-        """
+        """Give the model's parameters and buffers the initial values of the task."""
         state = dict(zip(self.task.names.slots, self.task.initial_state, strict=True))
         with torch.no_grad():
             for name, target in _tensors(model):

@@ -59,12 +59,7 @@ def verify_lineage(store: Store, digest: str | None = None) -> tuple[LineageLeve
 def of_record(
     store: Store, record: LearningRecord, load: published_task.TaskLoader = published_task.load
 ) -> tuple[LineageLevel, ...]:
-    """The levels of a learning record.
-
-    Raises:
-        ProtocolError: as `verify`.
-        OperationalError: as `verify`.
-    """
+    """The levels of a learning record."""
     levels: list[LineageLevel] = []
     runs: set[bytes] = set()
     while True:

@@ -36,12 +36,7 @@ class CopyingStore(Store):
 
 
 def copy_record(source: Store, target: Store, record: LearningRecord, index: int) -> str:
-    """Check the lineage of a record and the document of checkpoint ``index``, and copy them; the record's digest.
-
-    Raises:
-        ProtocolError: the lineage doesn't hold.
-        OperationalError: a store failed.
-    """
+    """Check the lineage of a record and the document of checkpoint ``index``, and copy them; the record's digest."""
     run = RecordedRun(CopyingStore(source, target), record)
     lineage.of_record(run.store, record)
     run.document(run.at(index))

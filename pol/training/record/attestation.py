@@ -29,20 +29,12 @@ _BLOCK = 1 << 20
 
 
 def attest(store: Store, record: LearningRecord, key: Ed25519PrivateKey) -> bytes:
-    """The signed envelope. Every file of the record is read, because in-toto names files by SHA-256.
-
-    Raises:
-        ProtocolError: a checkpoint isn't what the record says.
-    """
+    """The signed envelope. Every file of the record is read, because in-toto names files by SHA-256."""
     return dsse_envelope.seal(PAYLOAD_TYPE, canonical_json.encode(statement(store, record)), key).encode()
 
 
 def statement(store: Store, record: LearningRecord) -> Statement:
-    """The statement about a record: its subjects are the files that hold the checkpoints.
-
-    Raises:
-        ProtocolError: a checkpoint isn't what the record says, or there is none.
-    """
+    """The statement about a record: its subjects are the files that hold the checkpoints."""
     if not record.checkpoints:
         raise ProtocolError("the record has no checkpoint yet: there is nothing to attest")
     run = RecordedRun(store, record)
@@ -92,11 +84,7 @@ def verify(envelope: bytes, keys: Sequence[Ed25519PublicKey], threshold: int = 1
 
 
 def require_matches(found: Statement, store: Store, record: LearningRecord) -> None:
-    """Check a verified statement against the record and every file in a store.
-
-    Raises:
-        ProtocolError: the record is another one, or a file has another digest.
-    """
+    """Check a verified statement against the record and every file in a store."""
     if found != statement(store, record):
         raise ProtocolError("the statement isn't about this record and these files")
 

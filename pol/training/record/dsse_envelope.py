@@ -44,11 +44,7 @@ class Envelope:
 
     @classmethod
     def decode(cls, data: bytes) -> Envelope:
-        """The envelope in a JSON document; members that the specification doesn't know are ignored, as it asks.
-
-        Raises:
-            ProtocolError: not an envelope.
-        """
+        """The envelope in a JSON document; members that the specification doesn't know are ignored, as it asks."""
         document = canonical_json.parse(data, "the DSSE envelope")
         try:
             signatures = [Signature(_text(s.get("keyid") or ""), _bytes(s["sig"])) for s in document["signatures"]]

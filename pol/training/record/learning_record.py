@@ -96,11 +96,7 @@ class LearningRecord:
         return longer
 
     def with_head(self, signer: bytes | None, head: SignedHead) -> LearningRecord:
-        """This record with one more signed head.
-
-        Raises:
-            ProtocolError: its log isn't longer than that of the last head, or longer than this one.
-        """
+        """This record with one more signed head."""
         longer = dataclasses.replace(self, signer=signer, heads=(*self.heads, head))
         heads = _joined(self._head_entries, head.encode())
         vars(longer).update(_entries=self._entries, _head_entries=heads, _edge=self._edge)
@@ -137,11 +133,7 @@ class LearningRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> LearningRecord:
-        """The record in a document. Signatures are checked by `pol.training.record.signed_heads`.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a learning record, or another log root than its entries have.
-        """
+        """The record in a document. Signatures are checked by `pol.training.record.signed_heads`."""
         what = "the learning record"
         names = [*cls.__dataclass_fields__, "log_size", "log_root"]
         fields = canonical_json.Fields.of_document(data, what, KIND, VERSION, names)

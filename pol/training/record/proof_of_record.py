@@ -34,11 +34,7 @@ _STEPS = re.compile(r"optimizer/state/state/[0-9]+/step")
 def proof_of(
     run: RecordedRun, *, is_finished: bool = True, load: TaskLoader = load
 ) -> tuple[LoadedTask, LearningProof]:
-    """The task of a record's training and its learning proof, both checked. No tensor of a checkpoint is loaded.
-
-    Raises:
-        EvidenceError: the record has no task, or its training isn't finished and ``is_finished`` asks for that.
-    """
+    """The task of a record's training and its learning proof, both checked. No tensor of a checkpoint is loaded."""
     documents = run.document(run.checkpoint()).documents
     if COMPONENT not in documents:
         problem = "the record names no task, so its steps can't be replayed: record with Recorder(..., task=)"
@@ -62,9 +58,6 @@ def require_recorded(run: RecordedRun, task: LoadedTask, proof: LearningProof, i
     """Check that the record's own checkpoints of these indices hold the states of the proof, and no other weights.
 
     Components of which they hold more than the task defines: nothing says whether that is right.
-
-    Raises:
-        EvidenceError: an entry differs, is missing or isn't the task's, or the record has no checkpoint there.
     """
     recorded = {checkpoint.step: checkpoint for checkpoint in run.record.checkpoints}
     rest: set[str] = set()

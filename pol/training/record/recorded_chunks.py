@@ -34,11 +34,7 @@ def encode(proof: ChunkProof) -> bytes:
 
 
 def decode(data: bytes) -> ChunkProof:
-    """The proof in a document; its `root` is still to be compared with the checkpoint's.
-
-    Raises:
-        ProtocolError: not the canonical bytes of a proof.
-    """
+    """The proof in a document; its `root` is still to be compared with the checkpoint's."""
     fields = canonical_json.Fields.of_document(data, "the chunk", KIND, VERSION, ChunkProof.__dataclass_fields__)
     form: ArrayType | DocumentType
     if "bytes" in fields.object("type"):

@@ -64,11 +64,7 @@ class RecordedRun:
         return self.record.checkpoints[index]
 
     def document(self, checkpoint: RecordedCheckpoint) -> StoredCheckpoint:
-        """The document of a checkpoint, with no tensor loaded.
-
-        Raises:
-            ProtocolError: it isn't one, or not the one in the log.
-        """
+        """The document of a checkpoint, with no tensor loaded."""
         from pol.training.storage import stored_checkpoint
 
         saved = stored_checkpoint.load_document(self.store, checkpoint.object)
@@ -83,11 +79,7 @@ class RecordedRun:
         return saved
 
     def changes(self, checkpoints: Iterable[RecordedCheckpoint]) -> Iterator[tuple[int, str]]:
-        """Steps with another environment, other data, or another rate without a scheduler, than the checkpoint before.
-
-        Raises:
-            ProtocolError: a checkpoint isn't the one in the log.
-        """
+        """Steps whose environment, data, or rate without a scheduler differ from those of the checkpoint before."""
         known: dict[str, str] = {}
         for checkpoint in checkpoints:
             documents = self.document(checkpoint).documents
@@ -112,21 +104,13 @@ class RecordedRun:
         return any(COMPONENT in self.document(end).documents for end in ends)
 
     def verify(self, saved: StoredCheckpoint) -> None:
-        """Hash every tensor of a checkpoint and compare it with its root; none stays in memory.
-
-        Raises:
-            ProtocolError: a tensor isn't what the document says.
-        """
+        """Hash every tensor of a checkpoint and compare it with its root; none stays in memory."""
         from pol.training.storage import checkpoint_tensors
 
         checkpoint_tensors.verify(self.store, saved)
 
     def tensors(self, saved: StoredCheckpoint) -> CheckpointTensors:
-        """The tensors of a checkpoint, to be read one at a time.
-
-        Raises:
-            ProtocolError: the document doesn't say how they are stored.
-        """
+        """The tensors of a checkpoint, to be read one at a time."""
         from pol.training.storage.checkpoint_tensors import CheckpointTensors
 
         return CheckpointTensors(self.store, saved)
@@ -158,12 +142,7 @@ def open_store(path: str) -> Store:
 
 
 def open_run(path: str) -> RecordedRun:
-    """The newest record at a path or URL.
-
-    Raises:
-        ProtocolError: it isn't a learning record.
-        OperationalError: there is none, or the store failed.
-    """
+    """The newest record at a path or URL."""
     store = open_store(path)
     if not store.holds(learning_record.HEAD):
         raise OperationalError(f"{path} holds no learning record: nothing named {learning_record.HEAD}")
@@ -198,11 +177,7 @@ def load_newest_checkpoint(
 
 
 def components_of(store: Store, trainer: str) -> Mapping[str, Any] | None:
-    """The components of the newest checkpoint; None if there is none. ``trainer`` names the one of its own trainer.
-
-    Raises:
-        ProtocolError: the record of another kind of training, or as `load`.
-    """
+    """The components of the newest checkpoint; None if there is none. ``trainer`` names the one of its own trainer."""
     found = load_newest_checkpoint(store)
     if found is not None and trainer not in found.components:
         raise ProtocolError(f"{store.url} holds the record of another kind of training: give another store")

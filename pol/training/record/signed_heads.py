@@ -55,11 +55,7 @@ class LogHead:
 
     @classmethod
     def decode(cls, data: bytes) -> LogHead:
-        """The head in a document; its signature is still to be verified.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a head.
-        """
+        """The head in a document; its signature is still to be verified."""
         names = cls.__dataclass_fields__
         fields = canonical_json.Fields.of_document(data, "the signed head", KIND, VERSION, names)
         hashes = {name: fields.hash(name) for name in ("run", "start", "root", "signer")}
@@ -93,11 +89,7 @@ def require_signer(record: LearningRecord, key: Ed25519PrivateKey | None) -> Non
 
 
 def newest_head(record: LearningRecord) -> LogHead:
-    """The signed head of a record's whole log, verified.
-
-    Raises:
-        ProtocolError: the record isn't signed, its whole log isn't, or the signature is wrong.
-    """
+    """The signed head of a record's whole log, verified."""
     if record.signer is None or not record.heads:
         raise ProtocolError("the record isn't signed: give Recorder a key")
     last = record.heads[-1]

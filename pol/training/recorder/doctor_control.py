@@ -48,11 +48,7 @@ class Rehearsal:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Rehearsal | None:
-        """The rehearsal that an environment asks for, if any.
-
-        Raises:
-            ProtocolError: a variable is missing or not a number.
-        """
+        """The rehearsal that an environment asks for, if any."""
         if f"{PREFIX}STORE" not in environ:
             return None
         numbers = {name: environ.get(f"{PREFIX}{name}", "") for name in ("STOP", "KILL")}
@@ -138,11 +134,7 @@ def _has_come(report: Path, step: int) -> bool:
 
 
 def store_of(store: Store | str, first: int | None = None) -> Store:
-    """The store of a training: the given one, or that of a rehearsal; ``first`` as in `Rehearsal.store_of`.
-
-    Raises:
-        OperationalError: there is no such store.
-    """
+    """The store of a training: the given one, or that of a rehearsal; ``first`` as in `Rehearsal.store_of`."""
     rehearsal = Rehearsal.of(os.environ)
     if rehearsal is not None:
         return Store(rehearsal.store_of(first))

@@ -41,11 +41,7 @@ class OptimizerSteps:
         self._stepped.add(optimizer)
 
     def require_recorded(self) -> None:
-        """A step is over.
-
-        Raises:
-            ProtocolError: parameters were updated by an optimizer with a state that no part gives, alone.
-        """
+        """A step is over."""
         stepped, self._stepped = list(self._stepped), WeakSet()
         recorded = {id(part) for part in self._state.parts.values()}
         if all(id(one) in recorded for one in stepped):

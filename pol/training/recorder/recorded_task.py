@@ -64,11 +64,7 @@ class RecordedTask:
         return dataclasses.replace(state, documents={**state.documents, **added.documents})
 
     def load(self, component: Mapping[str, Any] | None) -> None:
-        """Go on after the checkpoints that `record` has put into a state.
-
-        Raises:
-            ProtocolError: they are those of another task, or there are none.
-        """
+        """Go on after the checkpoints that `record` has put into a state."""
         if component is None:
             raise ProtocolError("the run was recorded without a task: leave it out, or record into another store")
         if component["task"] != self.task.digest:
@@ -79,11 +75,7 @@ class RecordedTask:
         self._recorder.take_over(task_checkpoints(component["checkpoints"], self.task.document.interval))
 
     def proof(self, environment: Mapping[str, str]) -> tuple[str, LearningProof]:
-        """Build and store the learning proof; its digest and itself.
-
-        Raises:
-            ProtocolError: the training isn't finished.
-        """
+        """Build and store the learning proof; its digest and itself."""
         done, segments = len(self._recorder.checkpoints) - 1, self.task.document.segments
         if done != segments:
             raise ProtocolError(f"the training has recorded {done} of the task's {segments} segments: finish it first")
@@ -95,7 +87,6 @@ class RecordedTask:
         Only an optimizer without state is judged by parameters: one may move by the sign of a gradient of rounding.
 
         Raises:
-            ProtocolError: the two differ by more than rounding.
             UnsupportedError: the state isn't one of this task.
         """
         from pol.execution.stock_torch.torch_executor import NativeExecutor  # a rule of one's own may come until now

@@ -45,7 +45,6 @@ def hashed_on(name: str, least: int = LEAST_BYTES) -> Callable[[Tensor, str], Ar
     """What takes the bytes of a tensor, as `of_tensor`, with its tree if the device holds it.
 
     Raises:
-        ProtocolError: there is no such name.
         OperationalError: the device can't be used.
     """
     device = open_device(name)

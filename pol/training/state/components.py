@@ -35,7 +35,6 @@ def encode(
 
     Raises:
         UnsupportedError: a value without a form; the message names it.
-        ProtocolError: a name that no entry can have.
     """
     arrays: dict[str, Array] = {}
 
@@ -68,11 +67,7 @@ def encode(
 
 
 def decode(state: CompleteState) -> dict[str, Any]:
-    """The components of a state, tensors on the processor.
-
-    Raises:
-        ProtocolError: a malformed document, a missing tensor, or one that no document mentions.
-    """
+    """The components of a state, tensors on the processor."""
     used: set[str] = set()
 
     def array(name: object, path: str) -> Array:

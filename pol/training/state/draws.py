@@ -40,11 +40,7 @@ class Draws:
         return True
 
     def ask(self, name: str, begins: bool) -> Callable[[], None]:
-        """The loop asks for a batch; the result is called if there is one.
-
-        Raises:
-            ProtocolError: it asks in another thread than the steps are taken in.
-        """
+        """The loop asks for a batch; the result is called if there is one."""
         if threading.get_ident() != self.thread:
             raise ProtocolError(
                 "recorder.batches(...) is drawn from in another thread than the steps are taken in, so nobody can know "

@@ -35,9 +35,6 @@ class EpochLengths:
         """``left`` and ``doubt`` when an epoch of a loader of ``size`` is left after ``batch``.
 
         is_whole: it was meant to end there. is_over: the loader was drawn to its end, or to the limit.
-
-        Raises:
-            ProtocolError: an epoch that was resumed has been longer or shorter than the others.
         """
         is_whole |= is_over and batch != self.left
         now = WHOLE if is_whole else batch

@@ -182,11 +182,7 @@ class Decoder:
 
 
 def placed(name: object, path: str, arrays: Set[str]) -> str:
-    """The array that a document names at ``path``: the one with that path, so that no two change places.
-
-    Raises:
-        ProtocolError: it names another one, or the state doesn't hold it.
-    """
+    """The array that a document names at ``path``: the one with that path, so that no two change places."""
     if name != (path if "/" in path else f"{path}/value"):
         raise ProtocolError(f"{path} names the tensor {name!r}, which belongs elsewhere")
     if name not in arrays:

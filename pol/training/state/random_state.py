@@ -56,11 +56,7 @@ class RandomSources:
         return [*left, numpy.get("pos", 0), random.getstate()[1][-1]]
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restore a state; a generator that isn't in it is left alone, and one that comes later gets its state then.
-
-        Raises:
-            ProtocolError: not a state from `state`, or one of devices that this machine lacks.
-        """
+        """Restore a state; a generator that isn't in it is left alone, and one that comes later gets its state then."""
         try:
             self._load(state)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:

@@ -69,11 +69,7 @@ class DataCursors(Draws):
         self.awaited, self.resumed = "", None
 
     def batches(self, loader: Iterable[Batch], name: str = "data", **how: Any) -> Iterator[Batch]:
-        """One epoch of a loader, or the rest of the one that a checkpoint left; ``how`` as in `DataCursor.batches`.
-
-        Raises:
-            ProtocolError: another loader of this name is in use.
-        """
+        """One epoch of a loader, or the rest of the one that a checkpoint left; ``how`` as in `DataCursor.batches`."""
         cursor = self.loaders.setdefault(name, DataCursor(self, name))
         cursor.take(loader)
         made = cursor.batches(loader, **how)
@@ -193,11 +189,7 @@ class TrainerState:
         return [parameter for group in groups for parameter in group]
 
     def load(self, components: Mapping[str, Any]) -> None:
-        """Put a state into the objects; random generators last.
-
-        Raises:
-            ProtocolError: the state of another trainer: other parts, names, shapes or dtypes.
-        """
+        """Put a state into the objects; random generators last."""
         expected = (RESERVED - {"gradients"}) | self.parts.keys() | ({"gradients"} if self.gradients else set())
         if not expected <= components.keys() <= expected | {"gradients"}:
             raise ProtocolError(

@@ -168,11 +168,7 @@ def _memory(tensor: Tensor) -> int:
 
 
 def as_they_were(value: Any, more: Mapping[str, Any], path: str = "") -> Any:
-    """The value with the `KINDS` of its dictionaries, and their keys in the order of `KEYS`.
-
-    Raises:
-        ProtocolError: the keys are others, or such a kind is unknown.
-    """
+    """The value with the `KINDS` of its dictionaries, and their keys in the order of `KEYS`."""
     keys, kinds = more.get(KEYS, {}), more.get(KINDS, {})
     if not keys and not kinds:
         return value

@@ -13,11 +13,7 @@ _NARROW = {ElementType.I16: "<i2", ElementType.I8: "<i1", ElementType.U8: "<u1"}
 
 
 def to_words(array: Array, name: str) -> Words:
-    """The words that hold an array: its own bytes where they are words, so they must not change while they are used.
-
-    Raises:
-        ProtocolError: elements without words, or an integer that doesn't fit one; the message has ``name``.
-    """
+    """The words that hold an array: its own bytes where they are words, so they must not change while they are used."""
     element, shape, data = array.type.element, array.type.shape, array.data
     if element in (ElementType.F32, ElementType.I32):
         words = data.view("<u4")

@@ -46,11 +46,7 @@ class FileWriter(Protocol):
         ...
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write a file that isn't there; False, and nothing changes, if it is. Of several writers one gets True.
-
-        Raises:
-            OperationalError: the filesystem can't do both in one.
-        """
+        """Write a file that isn't there; False, and nothing changes, if it is. Of several writers one gets True."""
         ...
 
     def clean(self, root: str) -> int:

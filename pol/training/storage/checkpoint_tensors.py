@@ -24,9 +24,6 @@ class CheckpointTensors(Mapping[str, Array]):
     """The tensors of a checkpoint, each read, hashed and compared with its root when asked for; bases are followed.
 
     Files are opened when a tensor in them is asked for, and stay open until `close`.
-
-    Raises:
-        ProtocolError: the document doesn't say how the tensors are stored, or says it wrongly.
     """
 
     def __init__(self, store: Store, saved: StoredCheckpoint):
@@ -46,12 +43,7 @@ class CheckpointTensors(Mapping[str, Array]):
         return name in self.types
 
     def __getitem__(self, name: str) -> Array:
-        """A tensor in memory.
-
-        Raises:
-            ProtocolError: it isn't the one that the checkpoint commits to.
-            OperationalError: the store failed, or memory ran out.
-        """
+        """A tensor in memory."""
         try:
             array = self._full.array(name) if name in self._full.types else None
             for update in self._updates:
@@ -77,12 +69,7 @@ class CheckpointTensors(Mapping[str, Array]):
         yield from (data[first : first + size] for first in range(0, data.size, size))
 
     def open(self) -> None:
-        """Open all files now and check what is known of each, also of those that hold no byte.
-
-        Raises:
-            ProtocolError: a file has another size or header, or another digest.
-            OperationalError: the store failed, or a file is missing.
-        """
+        """Open all files now and check what is known of each, also of those that hold no byte."""
         self._full.open()
         for update in self._updates:
             update.open()
@@ -104,11 +91,7 @@ class CheckpointTensors(Mapping[str, Array]):
 
 @contextmanager
 def open_state(store: Store, saved: StoredCheckpoint) -> Iterator[CompleteState]:
-    """The state of a checkpoint whose tensors are read, hashed and compared when they are asked for.
-
-    Raises:
-        ProtocolError, OperationalError: as `CheckpointTensors`.
-    """
+    """The state of a checkpoint whose tensors are read, hashed and compared when they are asked for."""
     with CheckpointTensors(store, saved) as tensors:
         yield CompleteState(tensors, saved.documents)
 

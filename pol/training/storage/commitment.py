@@ -48,11 +48,7 @@ class Commitment:
 
     @classmethod
     def decode(cls, data: bytes) -> Commitment:
-        """The commitment in a document.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a commitment, or another root than its entries have.
-        """
+        """The commitment in a document."""
         names = ["root", "arrays", "documents"]
         fields = canonical_json.Fields.of_document(data, "the commitment", KIND, VERSION, names)
         entries = [array_entry(item) for item in fields.items("arrays")]

@@ -13,12 +13,7 @@ from pol.errors import OperationalError, ProtocolError, reason_of
 
 
 def load_signing_key(key: Ed25519PrivateKey | str | Path) -> Ed25519PrivateKey:
-    """The key, or the one in a PEM file (``openssl genpkey -algorithm ed25519 -out key.pem``).
-
-    Raises:
-        OperationalError: the file can't be read.
-        ProtocolError: it is encrypted, or holds something else.
-    """
+    """The key, or the one in a PEM file (``openssl genpkey -algorithm ed25519 -out key.pem``)."""
     loaded = key if isinstance(key, Ed25519PrivateKey) else _read(key, "ed25519")
     if not isinstance(loaded, Ed25519PrivateKey):
         raise ProtocolError(f"{key} holds a key of another kind; {_remedy(key, 'ed25519')}")

@@ -34,9 +34,6 @@ class PartyDatabase:
 
     A module creates the table that it owns. A kill at any point leaves a transaction whole or absent. A file that is
     damaged, or no database of a party, is put aside, and a new one begins: clocks run for a party that doesn't start.
-
-    Raises:
-        OperationalError: the folder or the file can't be used; the message says what to do. So do all methods.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -72,9 +72,6 @@ class KnownFile:
     """An open file of tensors whose names and types are known: each one, or a piece of it, is read by its place.
 
     ``what`` names it in errors. Roots are still to be checked.
-
-    Raises:
-        ProtocolError: the file has another size or another header.
     """
 
     def __init__(self, file: OpenFile, types: Types, what: str):
@@ -106,21 +103,13 @@ class KnownFile:
 
 @contextmanager
 def open_known(store: Store, name: str, types: Types) -> Iterator[KnownFile]:
-    """A file of a store that holds tensors of these names and types.
-
-    Raises:
-        ProtocolError, OperationalError: as `KnownFile`.
-    """
+    """A file of a store that holds tensors of these names and types."""
     with store.open_file(name) as file:
         yield KnownFile(file, types, f"checkpoint file {name}")
 
 
 def split(data: bytes | memoryview, what: str) -> tuple[int, Header]:
-    """Where the data of a whole file begins, and its parsed header.
-
-    Raises:
-        ProtocolError: not a valid safetensors file; the message says where.
-    """
+    """Where the data of a whole file begins, and its parsed header."""
     if len(data) < LENGTH_SIZE:
         raise ProtocolError(f"{what} has {len(data)} bytes, a safetensors file has at least {LENGTH_SIZE}")
     length = int.from_bytes(data[:LENGTH_SIZE], "little")

@@ -30,11 +30,7 @@ _TAG, _KEY = 16, 32
 
 
 def seal(pieces: Pieces, recipients: Sequence[bytes], entropy: Callable[[int], bytes] = os.urandom) -> Iterator[bytes]:
-    """The sealed file of a plaintext, piece by piece; ``recipients`` are X25519 public keys of 32 bytes.
-
-    Raises:
-        ProtocolError: no recipients, too many, or an invalid key.
-    """
+    """The sealed file of a plaintext, piece by piece; ``recipients`` are X25519 public keys of 32 bytes."""
     header, key = _seal_header(recipients, entropy)
     yield header
     cipher, counter, waiting = ChaCha20Poly1305(key), 0, bytearray()
@@ -59,7 +55,6 @@ class SealedFile:
     """The plaintext of a sealed file; a segment is authenticated before any of it is given out.
 
     Raises:
-        ProtocolError: not a sealed file; from `read`: changed, cut, or reassembled.
         OperationalError: not sealed to this key.
     """
 
@@ -117,11 +112,7 @@ class SealedFile:
 
 
 def open_sealed(data: bytes, key: X25519PrivateKey, what: str) -> bytes:
-    """The plaintext of a sealed file in memory.
-
-    Raises:
-        ProtocolError, OperationalError: as `SealedFile`.
-    """
+    """The plaintext of a sealed file in memory."""
     return SealedFile(io.BytesIO(data), key, what).read()
 
 

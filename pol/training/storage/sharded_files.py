@@ -75,11 +75,7 @@ def describe(root: bytes, files: Iterable[Sequence[Rows]]) -> dict[str, Any]:
 
 
 def sizes(types: Mapping[str, ArrayType], data: Mapping[str, Any]) -> dict[str, int]:
-    """Names and sizes of the files.
-
-    Raises:
-        ProtocolError: malformed, or a file with an array that isn't in the checkpoint.
-    """
+    """Names and sizes of the files."""
     return {name: safetensors_format.size(_held(types, name, pieces)) for name, pieces in _files(data)}
 
 
@@ -95,11 +91,7 @@ class Place:
 def places(
     types: Mapping[str, ArrayType], data: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, ArrayType]], dict[str, list[Place]]]:
-    """What each file holds, and the places of each array in the order of its bytes.
-
-    Raises:
-        ProtocolError: malformed, or missing rows.
-    """
+    """What each file holds, and the places of each array in the order of its bytes."""
     files: dict[str, dict[str, ArrayType]] = {}
     found: dict[str, list[Place]] = {name: [] for name in types}
     for name, pieces in _files(data):
@@ -115,11 +107,7 @@ def places(
 
 
 def are_equal_runs(types: Mapping[str, ArrayType], data: Mapping[str, Any], count: int) -> bool:
-    """Whether file k of ``count`` holds the k-th of as many equal runs of rows of every array that is cut.
-
-    Raises:
-        ProtocolError: malformed.
-    """
+    """Whether file k of ``count`` holds the k-th of as many equal runs of rows of every array that is cut."""
     files = _files(data)
     every = [rows for _, pieces in files for rows in pieces]
     cut = {rows.array for rows in every if rows.count is not None}

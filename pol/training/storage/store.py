@@ -69,12 +69,7 @@ class OpenFile:
         self._action = action
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes, fewer only at the end; the whole rest if ``size`` is negative.
-
-        Raises:
-            OperationalError: the store failed, or the rest is too long to be read without a size, as only its server
-                vouches for the length.
-        """
+        """At most ``size`` bytes, fewer only at the end; the whole rest if ``size`` is negative."""
         if size < 0:
             size = max(0, self.size - self._position)
             if size > AT_ONCE:

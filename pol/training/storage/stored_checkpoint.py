@@ -78,11 +78,7 @@ class StoredCheckpoint:
 
     @classmethod
     def decode(cls, data: bytes) -> StoredCheckpoint:
-        """The checkpoint in a document.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a checkpoint, or another root than its entries have.
-        """
+        """The checkpoint in a document."""
         names = ["step", "root", "arrays", "documents", "data"]
         fields = canonical_json.Fields.of_document(data, "the checkpoint", KIND, VERSION, names)
         documents = {name: canonical_json.encode(value) for name, value in fields.objects("documents").items()}
@@ -133,11 +129,7 @@ def load_document(store: Store, digest: str) -> StoredCheckpoint:
 
 
 def sizes(saved: StoredCheckpoint) -> dict[str, int]:
-    """Names and sizes of the files that hold the tensors of a checkpoint, without those of its bases.
-
-    Raises:
-        ProtocolError: they are stored in an unknown form, or not as the document's types say.
-    """
+    """Names and sizes of the files that hold the tensors of a checkpoint, without those of its bases."""
     form = saved.data.get("form")
     if form == sharded_files.FORM:
         return sharded_files.sizes(saved.types, saved.data)
@@ -148,11 +140,7 @@ def sizes(saved: StoredCheckpoint) -> dict[str, int]:
 
 
 def bases(store: Store, saved: StoredCheckpoint) -> list[StoredCheckpoint]:
-    """The checkpoint and its chain of bases, newest first; the last one is stored in full.
-
-    Raises:
-        ProtocolError: a base isn't older than its update, or the chain is too long.
-    """
+    """The checkpoint and its chain of bases, newest first; the last one is stored in full."""
     chain = [saved]
     while chain[-1].data.get("form") not in (FULL, sharded_files.FORM):
         after = chain[-1]

@@ -22,12 +22,7 @@ from pol.training.storage.safetensors_format import HEADER_LIMIT
 
 
 class SafetensorsFile:
-    """A safetensors file. The tensors are views of the file: its content must not change while they are used.
-
-    Raises:
-        ProtocolError: not a valid safetensors file; the message says where.
-        OperationalError: the file can't be read.
-    """
+    """A safetensors file. The tensors are views of the file: its content must not change while they are used."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -75,11 +70,7 @@ _MAGIC = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 class TensorFiles:
-    """The tensors of some files under their names. ``left_out`` names other files of the folder.
-
-    Raises:
-        ProtocolError: a name stands in two files.
-    """
+    """The tensors of some files under their names. ``left_out`` names other files of the folder."""
 
     def __init__(self, files: list[SafetensorsFile], left_out: tuple[str, ...] = ()):
         self._files: dict[str, SafetensorsFile] = {}
@@ -94,11 +85,7 @@ class TensorFiles:
         self.left_out = left_out
 
     def pieces(self, name: str, size: int = PIECE) -> Iterator[Bytes]:
-        """The bytes of a tensor, ``size`` at a time; the system may take each piece back after the next is asked for.
-
-        Raises:
-            ProtocolError: a boolean that is neither 0 nor 1.
-        """
+        """The bytes of a tensor, ``size`` at a time; the system may take a piece back once the next is asked for."""
         file = self._files[name]
         data = file.array(name).data
         for first in range(0, data.size, size):
@@ -106,11 +93,7 @@ class TensorFiles:
             file.release(name, first, size)
 
     def entries(self, threads: int = 0) -> tuple[StateEntry, ...]:
-        """The entries of the complete state that holds these tensors and nothing else.
-
-        Raises:
-            ProtocolError: a boolean that is neither 0 nor 1.
-        """
+        """The entries of the complete state that holds these tensors and nothing else."""
         return tuple(StateEntry(n, self.types[n], self._root(n, threads)) for n in sorted(self.types, key=str.encode))
 
     def _root(self, name: str, threads: int) -> bytes:
@@ -128,8 +111,6 @@ def open_tensors(path: Path) -> TensorFiles:
     In a folder with an index they are those that it names, else those of all files.
 
     Raises:
-        ProtocolError: a malformed file, two tensors of one name, a shard that is missing, or an index that doesn't fit
-            the files.
         UnsupportedError: a pickled checkpoint.
         OperationalError: nothing there, or it can't be read.
     """

@@ -65,11 +65,7 @@ def encode(
 
 
 def offsets(parts: Iterable[UpdatePart], types: Mapping[str, ArrayType]) -> dict[str, tuple[int, UpdatePart]]:
-    """Where each part begins in the update object; ``types`` are those of the checkpoint.
-
-    Raises:
-        ProtocolError: a name twice, or one that isn't in the checkpoint.
-    """
+    """Where each part begins in the update object; ``types`` are those of the checkpoint."""
     found: dict[str, tuple[int, UpdatePart]] = {}
     begin = 0
     for part in parts:
@@ -83,9 +79,6 @@ def decode(content: bytes, part: UpdatePart, type_: ArrayType, base: Array | Non
     """The array in the bytes of its part of an update object; its root is still to be checked.
 
     Memory is bounded by the type.
-
-    Raises:
-        ProtocolError: the bytes don't fit the part; the message names the tensor.
     """
     if part.coding == RAW:
         if part.size != type_.nbytes:

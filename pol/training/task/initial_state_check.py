@@ -30,9 +30,6 @@ def require_initial_state(
 
     Everything is recomputed: drawn slots by running the program, taken ones from the last checkpoint of the base, whose
     task ``load_task`` checks in turn.
-
-    Raises:
-        ProtocolError: a slot has other values, or a base doesn't hold.
     """
     drawn = () if start.initialization is None else start.initialization.slots
     if unknown := sorted({*start.slots, *drawn} - state.slots.keys()):
@@ -63,11 +60,7 @@ def require_initial_state(
 
 
 def load_end(store: Store, proof: str, load_task: Callable[[str], LoadedTask]) -> tuple[LoadedTask, list[Words]]:
-    """The task of a learning proof, and the state in its last checkpoint.
-
-    Raises:
-        ProtocolError: the proof isn't whole, or isn't one of its task.
-    """
+    """The task of a learning proof, and the state in its last checkpoint."""
     document = learning_proof.decode(store, proof)
     task = load_task(document.task)
     learning_proof.require_proof_of(document, task)

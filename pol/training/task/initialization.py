@@ -83,11 +83,7 @@ def publish_initialization(store: Store, captured: CapturedInitialization) -> In
 
 
 def load_program(store: Store, initialization: Initialization) -> StepProgram:
-    """The program, checked.
-
-    Raises:
-        ProtocolError: it reads more than a seed, or has another hash than the document says.
-    """
+    """The program, checked."""
     program = StepProgram.from_bytes(store.get(initialization.program, limit=PROGRAM_LIMIT))
     if program_hash(program) != initialization.program_hash:
         raise ProtocolError("the program hash of the initialization is wrong")
@@ -106,11 +102,7 @@ def zeros(program: StepProgram) -> list[Words]:
 def run(
     store: Store, initialization: Initialization, shapes: Mapping[str, tuple[int, ...]], threads: int = 1
 ) -> Mapping[str, TypedWords]:
-    """The drawn tensors by name. ``shapes`` are the expected ones; a program with others isn't run.
-
-    Raises:
-        ProtocolError: the program isn't that of an initialization, draws other tensors, or costs too much.
-    """
+    """The drawn tensors by name. ``shapes`` are the expected ones; a program with others isn't run."""
     program = load_program(store, initialization)
     types = [slot.type for slot in program.slots]
     for name, type_ in zip(initialization.slots, types, strict=True):

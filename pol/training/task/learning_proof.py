@@ -89,11 +89,7 @@ class LearningProof:
 
 
 def build(task: LoadedTask, checkpoints: Sequence[TaskCheckpoint], environment: Mapping[str, str]) -> LearningProof:
-    """The learning proof over all checkpoints of a finished training.
-
-    Raises:
-        ProtocolError: the checkpoints aren't those of a finished training of this task.
-    """
+    """The learning proof over all checkpoints of a finished training."""
     proof = begun(task, checkpoints, environment)
     require_proof_of(proof, task)
     return proof
@@ -129,11 +125,7 @@ def decode(store: Store, digest: str) -> LearningProof:
 
 
 def load_checkpoint(store: Store, task: LoadedTask, entry: TaskCheckpoint) -> list[Words]:
-    """The state of one checkpoint, as words: the file's digest is checked before it is parsed, the state root after.
-
-    Raises:
-        EvidenceError: the file isn't a state of this task's program, or has another root than the proof says.
-    """
+    """The state of one checkpoint, as words: the file's digest is checked before it is parsed, the state root after."""
     state = task_tensors.load(store, entry.object, task.names.slots, task.slot_types)
     actual = state_root(task.slot_types, state)
     if actual != entry.state_root:

@@ -48,11 +48,7 @@ class TaskRecorder:
         self._store.replace(name, learning_proof.begun(self.task, self.checkpoints, {}).encode())
 
     def resume(self, name: str) -> tuple[int, list[Words]] | None:
-        """Go on from the checkpoints under a name: the index and state of the last one; None if there are none.
-
-        Raises:
-            ProtocolError: the name holds something else than the beginning of a training of this task.
-        """
+        """Go on from the checkpoints under a name: the index and state of the last one; None if there are none."""
         if not self._store.holds(name):
             return None
         kept = LearningProof.decode(self._store.read(name, limit=learning_proof.DOCUMENT_LIMIT))

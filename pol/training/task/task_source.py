@@ -59,18 +59,13 @@ def program_of(source: TaskSource, steps: int) -> tuple[StepProgram, ProgramName
     """The program that a source gives for a number of steps, and its names.
 
     Raises:
-        ProtocolError: it gives none.
         UnsupportedError: it has an operation without a definition.
     """
     return lower(source) if isinstance(source, AtenGraph) else named_program(source, steps)
 
 
 def require_steps(source: TaskSource, program: StepProgram, names: ProgramNames, steps: int) -> None:
-    """Check that a source's program has data for each step: an order table of so many rows, or so many parts.
-
-    Raises:
-        EvidenceError: it hasn't.
-    """
+    """Check that a source's program has data for each step: an order table of so many rows, or so many parts."""
     if isinstance(source, StepNetwork):
         has_data = program.constants == data_types(source, steps)
         _require(has_data, Fault.WRONG_DATA, f"its data aren't those of {steps} steps of its network")
@@ -84,11 +79,7 @@ def require_steps(source: TaskSource, program: StepProgram, names: ProgramNames,
 
 
 def require_numbers(source: TaskSource, constants: Sequence[Words], state: Sequence[Words]) -> None:
-    """Check that data and first state of a network are numbers that its circuit takes.
-
-    Raises:
-        EvidenceError: one isn't.
-    """
+    """Check that data and first state of a network are numbers that its circuit takes."""
     if isinstance(source, StepNetwork):
         for name, words in zip(source.inputs, (*state, *constants), strict=True):
             problem = f"{name} holds a number that isn't one of 24 bits at the scale {source.scale} of its network"

@@ -20,11 +20,7 @@ SPARE = 1 << 20
 
 
 def encode(names: Sequence[str], types: Sequence[TensorType], tensors: Sequence[Words]) -> bytes:
-    """The file for ``tensors``; equal words give equal bytes.
-
-    Raises:
-        ProtocolError: names repeat, or a tensor isn't an array of words of its type's shape.
-    """
+    """The file for ``tensors``; equal words give equal bytes."""
     return b"".join(pieces(names, types, tensors))
 
 

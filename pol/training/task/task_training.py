@@ -111,12 +111,7 @@ def to_tensor(type_: AtenType, words: Words) -> Tensor:
 
 
 def to_words(type_: AtenType, tensor: Tensor) -> Words:
-    """A copy of a tensor as words.
-
-    Raises:
-        ProtocolError: the tensor isn't of the type.
-        UnsupportedError: it holds an integer that doesn't fit a word.
-    """
+    """A copy of a tensor as words. Raises UnsupportedError: it holds an integer that doesn't fit a word."""
     if tensor.dtype != _TORCH[type_.dtype] or tuple(tensor.shape) != type_.shape:
         raise ProtocolError(f"a step gave {tensor.dtype} of shape {tuple(tensor.shape)}, expected {type_}")
     return capture.to_words("a state after training", tensor)

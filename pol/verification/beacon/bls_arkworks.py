@@ -9,12 +9,7 @@ from pol.verification.beacon.bls_ciphersuite import DST_G1, DST_G2, G1_BYTES
 
 
 def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> None:
-    """Check a signature; the length of the compressed points says which group is whose (48 bytes G1, 96 bytes G2).
-
-    Raises:
-        ProtocolError: a point isn't in its group, is at infinity or not in canonical form, or the key has not signed
-            the message.
-    """
+    """Check a signature; the length of the compressed points says which group is whose (48 bytes G1, 96 bytes G2)."""
     if len(signature) == G1_BYTES:
         point, key = _g1(signature, "signature"), _g2(public_key, "public key")
         signed = GT.pairing_check([point, -G1Point.hash_to_curve(message, DST_G1)], [G2Point(), key])
@@ -26,11 +21,7 @@ def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> Non
 
 
 def decompress_g1(data: bytes) -> bytes:
-    """The coordinates x and y of a signature on G1, 48 bytes each, big-endian: what the contract takes.
-
-    Raises:
-        ProtocolError: it is no such point.
-    """
+    """The coordinates x and y of a signature on G1, 48 bytes each, big-endian: what the contract takes."""
     return bytes(_g1(data, "signature").to_xy_bytes_be())
 
 

@@ -41,11 +41,7 @@ class DrandNetwork:
         return max(0, (time - self.genesis) // self.period + 1)
 
     def round_after(self, time: int, delay: int) -> int:
-        """The round that binds a claim made at ``time``: the first that is due later than ``delay`` seconds after it.
-
-        Raises:
-            ProtocolError: a negative delay, which would let a claim follow its round.
-        """
+        """The round that binds a claim made at ``time``: the first that is due more than ``delay`` seconds later."""
         if delay < 0:
             raise ProtocolError(f"a delay of {delay} s: a round must not be known before the claim")
         return self.round_at(time + delay) + 1
@@ -96,11 +92,7 @@ class Round:
 
 
 def signed_message(network: DrandNetwork, published: Round) -> bytes:
-    """The message that the network signs for a round, before it is hashed to the curve: 32 bytes.
-
-    Raises:
-        ProtocolError: the round has parts of another length than the network's.
-    """
+    """The message that the network signs for a round, before it is hashed to the curve: 32 bytes."""
     _require_number(published.number)
     if len(published.signature) != network.signature_bytes:
         raise ProtocolError(

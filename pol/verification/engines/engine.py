@@ -154,11 +154,7 @@ def lost_segment(job: ReplayJob, how: str, attempts: int = ATTEMPTS) -> Examined
 
 
 def require_shared(jobs: Sequence[ReplayJob]) -> None:
-    """Check that other processes can read the stores of these jobs.
-
-    Raises:
-        OperationalError: one is in the memory of this process.
-    """
+    """Check that other processes can read the stores of these jobs."""
     for job in jobs:
         if job.store.startswith("memory://"):
             raise OperationalError(

@@ -47,11 +47,7 @@ class RayEngine:
         self._ray: Any = ray
 
     def run(self, jobs: Sequence[ReplayJob]) -> Iterator[ExaminedSegment]:
-        """The results, in order of completion.
-
-        Raises:
-            OperationalError: there is no such cluster, it has no GPU, or a store that only this process sees.
-        """
+        """The results, in order of completion."""
         require_shared(jobs)
         ray = self._ray
         with self._cluster():

@@ -62,9 +62,6 @@ def escape_probability(keys: int, colluding: int, redundancy: Redundancy) -> Fra
     """The probability that a lie about one segment passes if ``colluding`` of the keys agree on it.
 
     The keys of each segment are drawn without replacement, and apart from those of other segments.
-
-    Raises:
-        ProtocolError: impossible counts.
     """
     if not 0 <= colluding <= keys or redundancy.copies > keys:
         raise ProtocolError(f"no such draw: {redundancy.copies} of {keys} keys, {colluding} of them colluding")
@@ -76,9 +73,6 @@ def detection_rate(segments: int, false: int, draws: int, escape: Fraction) -> F
 
     A false one that is drawn passes with probability ``escape``; 0 is a replay of one's own
     (`pol.claims.sample_size.detection_probability`).
-
-    Raises:
-        ProtocolError: impossible counts.
     """
     if not (0 <= false <= segments and 0 <= draws <= segments):
         raise ProtocolError(f"no such draw: {draws} of {segments} segments, {false} of them false")

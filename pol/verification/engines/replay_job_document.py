@@ -61,11 +61,7 @@ class PostedJob:
 
     @classmethod
     def decode(cls, data: bytes, store: str) -> PostedJob:
-        """The job in a document, to be done with the tensors in ``store``.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a job, or its checkpoints aren't the ends of a segment or a pair.
-        """
+        """The job in a document, to be done with the tensors in ``store``."""
         fields = Fields.of_document(data, "the replay job", KIND, VERSION, MEMBERS)
         segments = fields.integer("segments", 1, 2)
         start, end = _entry(fields, "start"), _entry(fields, "end")

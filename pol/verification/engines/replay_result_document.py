@@ -58,12 +58,7 @@ def encode_result(job: str, result: ExaminedSegment) -> bytes:
 
 
 def decode_result(data: bytes, digest: str, job: ReplayJob) -> ExaminedSegment:
-    """The result in a document.
-
-    Raises:
-        ProtocolError: not the canonical bytes of a result; that of another job; or its outcome doesn't follow from its
-            own numbers.
-    """
+    """The result in a document."""
     fields = Fields.of_document(data, "the replay result", KIND, VERSION, MEMBERS)
     if fields.digest("job") != digest or fields.integer("segment") != job.segment:
         raise ProtocolError(f"the result is that of job {fields.digest('job')}, not of {digest}")

@@ -30,7 +30,6 @@ def replay_posted(queue: ReplayQueue, store: str, digest: str, threads: int = 0,
     """Do one job of a queue with the tensors in ``store``, and leave the result there unsigned: inside of a cluster.
 
     Raises:
-        ProtocolError: the object isn't a job.
         OperationalError: the queue failed, or the device can't be used.
     """
     require_device(require_device_name(device))

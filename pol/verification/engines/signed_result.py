@@ -14,11 +14,7 @@ PAYLOAD_TYPE = "application/vnd.pol.replay-result+json"
 
 
 def sign_result(payload: bytes, key: Ed25519PrivateKey, recipient: bytes) -> bytes:
-    """The envelope of a result, sealed to an X25519 key: another worker that could read it could copy it.
-
-    Raises:
-        ProtocolError: an invalid recipient.
-    """
+    """The envelope of a result, sealed to an X25519 key: another worker that could read it could copy it."""
     envelope = dsse_envelope.seal(PAYLOAD_TYPE, payload, key).encode()
     return b"".join(seal([envelope], [recipient])) if recipient else envelope
 
@@ -27,7 +23,6 @@ def opened_envelope(data: bytes, signer: bytes, recipient: X25519PrivateKey) -> 
     """The envelope that ``signer`` has signed; its payload is a result.
 
     Raises:
-        ProtocolError: not sealed, an envelope of something else, or not signed by this key.
         OperationalError: sealed to another key.
     """
     envelope = Envelope.decode(open_sealed(data, recipient, "the result"))

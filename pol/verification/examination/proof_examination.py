@@ -81,7 +81,6 @@ def open_proof(store: Store, digest: str, log_root: bytes | None = None) -> Exam
     """The learning proof with this digest; ``log_root`` is the root that its solver committed to, if it is known.
 
     Raises:
-        ProtocolError: the proof or its task is bad, or it isn't over the committed log.
         UnsupportedError: the task can't be lowered by this version.
     """
     proof = learning_proof.decode(store, digest)
@@ -112,7 +111,6 @@ def examine_proof(
     replayed as one segment each.
 
     Raises:
-        ProtocolError: no segment, or one that the task doesn't have.
         OperationalError: the engine can't work at all.
     """
     checkpoints, count = subject.proof.checkpoints, subject.task.document.segments

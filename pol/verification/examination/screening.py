@@ -107,9 +107,6 @@ def suspicions(program: StepProgram, states: Iterable[Sequence[Words] | None]) -
     numbers counts. A segment whose ends can't be seen, aren't finite or don't differ in one of these has an infinite
     score: a replay says what it is. So has the segment after which training stands still (`STILL`), however it got
     there: all behind it may be true, and costs next to nothing. Three states are held at a time.
-
-    Raises:
-        ProtocolError: fewer than two states, or one isn't a state of the program.
     """
     places = {component: _places(program, component) for component in _LOOKED_AT}
     movements = {component: _Movement(own) for component, own in places.items() if own}

@@ -74,11 +74,7 @@ def course_of(
 
 
 def recorded_course(run: RecordedRun, advance: Callable[[int, int], None] = lambda done, total: None) -> TrainingCourse:
-    """The course of a training that no task describes: no step of it can be executed.
-
-    Raises:
-        ProtocolError: a checkpoint isn't the one that the record names.
-    """
+    """The course of a training that no task describes: no step of it can be executed."""
     steps, found = run.steps, list[dict[str, float]]()
     chosen = spread(len(steps) - 1)
     for done, at in enumerate(chosen):

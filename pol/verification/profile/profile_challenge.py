@@ -35,9 +35,6 @@ def find_false_parts(own: ProfileClaim, posted: ProfileClaim) -> list[ProfileCha
     ``own`` is measured on the same terms. After a false portion nothing is listed that begins or is measured at its
     end: the state behind a false root doesn't exist. UNDERSTATED needs no dispute and comes last; another witness with
     the same threshold is no ground for a challenge.
-
-    Raises:
-        ProtocolError: the two are not on the same terms.
     """
     shapes = [(p.margin, len(p.portions), p.rerun_count) for p in (own, posted)]
     if shapes[0] != shapes[1]:

@@ -97,9 +97,6 @@ class ProfileClaim:
 
     ``witnesses`` are indices of reruns, one for each component. This class doesn't check that they are the right ones:
     `pol.verification.profile.profile_challenge.find_false_parts` does.
-
-    Raises:
-        ProtocolError: not as many reruns for each portion, no such witness, or a margin that doesn't fit.
     """
 
     margin: int

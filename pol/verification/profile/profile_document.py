@@ -63,9 +63,6 @@ class Profile:
 
     ``slots`` isn't in the document: the noise of each slot, if the profile was measured here. Decoding doesn't check
     the claim; `profile_challenge.find_false_parts` does, against a profile of one's own.
-
-    Raises:
-        ProtocolError: its parts don't fit each other.
     """
 
     task: str
@@ -161,11 +158,7 @@ class Profile:
 
     @classmethod
     def decode(cls, data: bytes) -> Profile:
-        """The profile in a document.
-
-        Raises:
-            ProtocolError: not the canonical bytes of a profile, or its derived members don't follow from the others.
-        """
+        """The profile in a document."""
         what = "the profile"
         document = canonical_json.decode(data, what)
         canonical_json.require_version(document, what, KIND, VERSION)

@@ -46,11 +46,7 @@ def scales_of(slots: Sequence[SlotNoise]) -> list[int]:
 
 
 def with_scales(store: Store, task: LoadedTask, scales: Sequence[int]) -> str:
-    """Publish a task anew whose slots have these scales; the digest of its document. All else is as it was.
-
-    Raises:
-        ProtocolError: the task is a circuit's.
-    """
+    """Publish a task anew whose slots have these scales; the digest of its document. All else is as it was."""
     graph = task.aten
     inputs = [replace(entry, scale=scale) for entry, scale in zip(graph.slots, scales, strict=True)]
     scaled = replace(graph, inputs=(*inputs, *graph.inputs[len(inputs) :]))

@@ -74,11 +74,7 @@ class ComponentMetrics:
 def gaps(
     program: StepProgram, x: Sequence[Words], y: Sequence[Words]
 ) -> tuple[ComponentGap, ComponentGap, ComponentGap]:
-    """The differences of two states over parameters, buffers and optimizer state, in one pass.
-
-    Raises:
-        ProtocolError: a state doesn't fit the program.
-    """
+    """The differences of two states over parameters, buffers and optimizer state, in one pass."""
     require_state(program, x)
     require_state(program, y)
     parts: dict[Component, list[ComponentGap]] = {component: [] for component in Component}
@@ -91,11 +87,7 @@ def gaps(
 def component_metrics(
     program: StepProgram, start: Sequence[Words], x: Sequence[Words], y: Sequence[Words], component: Component
 ) -> ComponentMetrics | None:
-    """The metrics of one component's f32 slots; None if the program has none.
-
-    Raises:
-        ProtocolError: a state doesn't fit the program.
-    """
+    """The metrics of one component's f32 slots; None if the program has none."""
     place = component - 1
     update = gaps(program, x, start)[place]
     if not update.elements:

@@ -121,9 +121,6 @@ def rerun_natively(
     """Execute the profiled portions with torch, in one process for each environment that ``settings`` need.
 
     Each portion starts from its canonical state, as a verifier's replay does; files lie in a temporary folder.
-
-    Raises:
-        OperationalError: the folder can't be written, or no process can be started.
     """
     reruns: list[NativeRerun] = []
     failed: list[tuple[NativeSetting, str]] = []

@@ -71,9 +71,6 @@ def check_record(
     """All findings about a store's newest record.
 
     ``sample`` checkpoints are drawn by ``seed``, or the one of ``step`` is looked at, or all are.
-
-    Raises:
-        OperationalError: there is no record, it can't be read, or it has no checkpoint of the step.
     """
     data = store.read(HEAD, limit=DOCUMENT_LIMIT)
     try:

@@ -82,12 +82,7 @@ def common_steps(a: RecordedRun, b: RecordedRun) -> list[int]:
 
 
 def compare_at(a: RecordedRun, b: RecordedRun, step: int) -> StateComparison | None:
-    """The states of two runs after a step; None if they are equal, which their roots say.
-
-    Raises:
-        ProtocolError: a document isn't the one in the log.
-        OperationalError: a store failed, or a run has no such checkpoint.
-    """
+    """The states of two runs after a step; None if they are equal, which their roots say."""
     one, other = a.checkpoint(step), b.checkpoint(step)
     if one.root == other.root:
         return None
@@ -97,12 +92,7 @@ def compare_at(a: RecordedRun, b: RecordedRun, step: int) -> StateComparison | N
 def first_differences(
     a: RecordedRun, b: RecordedRun, steps: Iterable[int], apart: Collection[str] = ()
 ) -> dict[str, int]:
-    """For each entry that ever differs, and isn't set ``apart``, the first of the steps at which it does.
-
-    Raises:
-        ProtocolError: a document isn't the one in the log.
-        OperationalError: a store failed.
-    """
+    """For each entry that ever differs, and isn't set ``apart``, the first of the steps at which it does."""
     first: dict[str, int] = {}
     for step in steps:
         found = compare_at(a, b, step)
@@ -112,12 +102,7 @@ def first_differences(
 
 
 def undrawn(a: RecordedRun, b: RecordedRun) -> set[str]:
-    """Entries of generators that nobody drew from and nobody seeded: constant in each of two runs, and different.
-
-    Raises:
-        ProtocolError: a document isn't the one in the log.
-        OperationalError: a store failed.
-    """
+    """Entries of generators that nobody drew from and nobody seeded: constant in each of two runs, and different."""
     if min(len(a.steps), len(b.steps)) < 2:
         return set()
     one, other = (_contents(run) for run in (a, b))

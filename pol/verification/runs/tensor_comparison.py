@@ -63,11 +63,7 @@ class TensorDistance:
 
 
 def measure_difference(a: ArrayType, b: ArrayType, blocks: Iterable[tuple[Bytes, Bytes]]) -> TensorDistance:
-    """The distance of two arrays that are given in blocks of `BLOCK` elements, of which the last may have fewer.
-
-    Raises:
-        ProtocolError: they have different shapes.
-    """
+    """The distance of two arrays that are given in blocks of `BLOCK` elements, of which the last may have fewer."""
     if a.shape != b.shape:
         raise ProtocolError(f"no distance between the shapes {a.shape} and {b.shape}")
     low, differing, norm, size, largest, where = 0, 0, 0.0, 0.0, -1.0, -1
@@ -200,13 +196,7 @@ class TensorComparison:
 
 
 def open_named_tensors(text: str) -> NamedTensors:
-    """The tensors at a path, or at ``PATH@STEP`` in a record.
-
-    Raises:
-        ProtocolError: a malformed file or record.
-        UnsupportedError: a pickled checkpoint.
-        OperationalError: it can't be read.
-    """
+    """The tensors at a path, or at ``PATH@STEP`` in a record. Raises UnsupportedError: a pickled checkpoint."""
     place, step = split_step(text)
     if is_run(place):
         return recorded_tensors(open_run(place), step, place)
@@ -245,12 +235,7 @@ def aligned(a: NamedTensors, b: NamedTensors) -> tuple[NamedTensors, NamedTensor
 
 
 def compare_tensors(a: NamedTensors, b: NamedTensors) -> Iterator[TensorComparison]:
-    """Every tensor of both sides, in the order of names.
-
-    Raises:
-        ProtocolError: a malformed tensor.
-        OperationalError: a store failed.
-    """
+    """Every tensor of both sides, in the order of names."""
     try:
         for name in sorted(a.types.keys() | b.types.keys(), key=str.encode):
             if name not in b.types:

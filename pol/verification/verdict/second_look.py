@@ -52,11 +52,7 @@ def look_program(program: StepProgram, index: int) -> StepProgram:
 
 
 def look_programs(program: StepProgram, count: int = LOOKS) -> list[StepProgram]:
-    """The programs of all reruns; `Terms.reruns` commits to their hashes after those of the profile.
-
-    Raises:
-        ProtocolError: not 1 to `MAX_LOOKS` of them.
-    """
+    """The programs of all reruns; `Terms.reruns` commits to their hashes after those of the profile."""
     _require_count(count)
     return [look_program(program, index) for index in range(count)]
 
@@ -83,9 +79,6 @@ def measure_second_look(
     """Run a segment again by each of ``programs``; ``start`` is the solver's, ``replayed`` its canonical end.
 
     ``on_rerun`` receives the end of each rerun.
-
-    Raises:
-        ProtocolError: ``start`` isn't a state of the program.
     """
     program, interval = task.program, task.document.interval
     types = [slot.type for slot in program.slots]
@@ -109,11 +102,7 @@ def allowances(claim: SegmentClaim, found: SecondLook, margin: int = LOOK_MARGIN
 def decide_with_second_look(
     claim: SegmentClaim, thresholds: Three, found: SecondLook, count: int = LOOKS, margin: int = LOOK_MARGIN
 ) -> Verdict:
-    """The verdict on a claim with its second look; the contract decides the same.
-
-    Raises:
-        ProtocolError: the contract would refuse it: this claim has no second look, or this is the one of another claim.
-    """
+    """The verdict on a claim with its second look; the contract decides the same."""
     _require_look(claim, thresholds, found, count, margin)
     details, allowed = [], allowances(claim, found, margin)
     for component in Component:
@@ -135,11 +124,7 @@ def decide_with_second_look(
 def compare_second_looks(
     own: SecondLook, posted: SecondLook
 ) -> list[tuple[SecondLookChallenge, int, Component | None]]:
-    """The parts of a posted second look that differ from one's own: kind, index of the rerun, and component.
-
-    Raises:
-        ProtocolError: they are about different segments, or have different numbers of reruns.
-    """
+    """The parts of a posted second look that differ from one's own: kind, index of the rerun, and component."""
     if (own.segment, len(own.reruns)) != (posted.segment, len(posted.reruns)):
         raise ProtocolError("can't compare second looks at different segments, or with different numbers of reruns")
     found: list[tuple[SecondLookChallenge, int, Component | None]] = []

@@ -53,9 +53,6 @@ def measure_segment(
     """Replay a segment from the solver's ``start`` and measure how far the solver's ``end`` is from the result.
 
     ``receipt_seed`` and ``halves`` as in `replay_from`.
-
-    Raises:
-        ProtocolError: ``start`` or ``end`` isn't a state of the program.
     """
     replayed = replay_from(program, executor, start, segment, interval, None, receipt_seed, halves)
     return measure(program, start, replayed, end, segment)
@@ -143,11 +140,7 @@ def verify_segment(
     second_look: SecondLookCallback | None = None,
     receipt_seed: bytes | None = None,
 ) -> Verdict:
-    """Fetch, replay and decide one segment of a learning proof, as `verify_entries`.
-
-    Raises:
-        ProtocolError: there is no such segment.
-    """
+    """Fetch, replay and decide one segment of a learning proof, as `verify_entries`."""
     if not 0 <= segment < task.document.segments:
         raise ProtocolError(f"no segment {segment}: the task has {task.document.segments}")
     start, end = proof.checkpoints[segment : segment + 2]
