@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, SequentialSampler
 from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.distributed import recorder_of_processes
 from pol.integrations.exchanged_state import RANKS
-from pol.training.record import recorded_run
+from pol.training.record import newest_checkpoint
 from pol.training.recorder.doctor_control import store_of
 from pol.training.recorder.recorder import Recorder
 from pol.training.recorder.recorder_options import Checkpoints
@@ -74,7 +74,7 @@ class LightningRecording(Callback):  # type: ignore[misc]  # lightning declares 
             OperationalError: the store failed.
         """
         self._allow = allow
-        components = recorded_run.components_of(self.store, "lightning")
+        components = newest_checkpoint.components_of(self.store, "lightning")
         if components is None:
             return None
         folder = Path(tempfile.mkdtemp(prefix="pol-"))

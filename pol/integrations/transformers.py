@@ -22,7 +22,7 @@ from pol.errors import ProtocolError, UnsupportedError
 from pol.integrations.accelerate import require_readable, sampler_seed, set_sampler_seed
 from pol.integrations.distributed import recorder_of_processes
 from pol.integrations.exchanged_state import places
-from pol.training.record import recorded_run
+from pol.training.record import newest_checkpoint
 from pol.training.recorder.doctor_control import store_of
 from pol.training.recorder.recorder import Recorder
 from pol.training.storage.store import Store
@@ -82,7 +82,7 @@ class TransformersRecording(TrainerCallback):  # type: ignore[misc]  # transform
             OperationalError: the store failed.
         """
         self._allow = allow
-        components = recorded_run.components_of(self.store, "trainer")
+        components = newest_checkpoint.components_of(self.store, "trainer")
         if components is None:
             return None
         folder = Path(tempfile.mkdtemp(prefix="pol-"))

@@ -4,7 +4,7 @@ from .lineage.base_training import from_record as from_record
 from .lineage.base_training import take_over as take_over
 from .lineage.lineage import verify_lineage as verify_lineage
 from .record.learning_record import load_record as load_record
-from .record.recorded_run import load_newest_checkpoint as load_newest_checkpoint
+from .record.newest_checkpoint import load_newest_checkpoint as load_newest_checkpoint
 from .record.signed_heads import verify_extension as verify_extension
 from .record.signed_heads import verify_heads as verify_heads
 from .recorder.recorder_options import Checkpoints as Checkpoints

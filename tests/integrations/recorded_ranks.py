@@ -23,7 +23,7 @@ from pol.errors import OperationalError, ProtocolError
 from pol.integrations.distributed import DistributedRecorder
 from pol.integrations.distributed_state import gather
 from pol.training import Checkpoints
-from pol.training.record import learning_record, recorded_run
+from pol.training.record import learning_record, newest_checkpoint
 from pol.training.record.learning_record import LearningRecord
 from pol.training.state import components
 from pol.training.storage import stored_checkpoint
@@ -162,7 +162,7 @@ def two(folder: str, rank: int) -> None:
     recorder = DistributedRecorder(Failing(url) if rank else Store(url), fully_shard(nn.Linear(8, 8)))
     with pytest.raises(OperationalError, match="process 1: no space left"):
         recorder.resume()  # on both: or one would wait for ever
-    assert recorded_run.load_newest_checkpoint(Store(url)) is None
+    assert newest_checkpoint.load_newest_checkpoint(Store(url)) is None
 
 
 def three(folder: str) -> None:

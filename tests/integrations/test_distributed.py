@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cli_runner import Said, pol
-from pol.training.record import learning_record, recorded_run
+from pol.training.record import learning_record, newest_checkpoint
 from pol.training.storage import stored_checkpoint
 from pol.training.storage.store import Store
 
@@ -53,7 +53,7 @@ def test_three_processes(tmp_path: Path) -> None:
 def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
     """Every array has been hashed against the document when this returns."""
     store = Store(f"file://{folder}/sharded_cut")
-    found = recorded_run.load_newest_checkpoint(store)
+    found = newest_checkpoint.load_newest_checkpoint(store)
     assert found is not None
     assert found.components["parameters"]["0.weight"].shape == (1009, 8)
     assert found.components["average"]["state"]["value"].shape == (17, 9)
@@ -66,7 +66,7 @@ def test_one_process_reads_what_two_have_stored(folder: Path) -> None:
 
 
 def test_the_processes_go_apart_in_what_is_their_own(folder: Path) -> None:
-    found = recorded_run.load_newest_checkpoint(Store(f"file://{folder}/sharded_cut"))
+    found = newest_checkpoint.load_newest_checkpoint(Store(f"file://{folder}/sharded_cut"))
     assert found is not None
     first, second = found.components["random"]["ranks"]
     assert not torch.equal(first["torch"], second["torch"])

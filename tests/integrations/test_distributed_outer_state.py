@@ -12,7 +12,7 @@ import pytest
 
 from forked_programs import PROCESSES
 from pol.commitments.complete_state import complete_root
-from pol.training.record import recorded_run
+from pol.training.record import newest_checkpoint
 from pol.training.record.recorded_run import open_run
 from pol.training.storage.store import Store
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
@@ -57,7 +57,7 @@ def test_workers_that_go_apart_are_resumed_exactly(tmp_path: Path, count: int) -
     whole, resumed = killed_and_resumed(tmp_path, "apart", count)
     assert resumed[0]["roots"] == whole[0]["roots"]
     assert list(whole[0]["roots"]) == ["0", "3", "6", "9", "12"]
-    found = recorded_run.load_newest_checkpoint(Store(resumed[0]["store"]))
+    found = newest_checkpoint.load_newest_checkpoint(Store(resumed[0]["store"]))
     assert found is not None
     first, second = (ranks["0.weight"] for ranks in found.components["parameters"]["ranks"][:2])
     assert first.equal(second)  # a round has just ended

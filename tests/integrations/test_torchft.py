@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pol.training.record.recorded_run import NewestCheckpoint, load_newest_checkpoint
+from pol.training.record.newest_checkpoint import NewestCheckpoint, load_newest_checkpoint
 from pol.training.storage.store import Store
 
 coordination = pytest.importorskip("torchft.coordination", reason="torchft isn't installed: .ci/setup --slow")

@@ -14,9 +14,9 @@ import small_task
 from pol import Loop, Recorder, exact
 from pol.commitments.array import Array, array_root, array_tree
 from pol.errors import ProtocolError
-from pol.execution.device.device import buffer_of
 from pol.execution.device.host import HostDevice
 from pol.execution.device.roots import DeviceRoots
+from pol.execution.device.tensor_words import buffer_of
 from pol.execution.stock_torch.torch_executor import NativeExecutor
 from pol.training.recorder.recorded_training import hashed_on
 from pol.training.recorder.recorder_options import Checkpoints

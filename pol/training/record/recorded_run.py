@@ -18,13 +18,7 @@ from pol.training.storage.store import Store
 if TYPE_CHECKING:
     from pol.training.storage.checkpoint_tensors import CheckpointTensors
     from pol.training.storage.stored_checkpoint import StoredCheckpoint
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import Any
 
-from pol.commitments.complete_state import CompleteState
-from pol.training.state import components
-from pol.training.storage.checkpoint_tensors import open_state
 from pol.training.storage.stored_checkpoint import StoredCheckpoint
 
 COMPONENT, PROGRESS = "task", "progress"
@@ -147,38 +141,3 @@ def open_run(path: str) -> RecordedRun:
     if not store.holds(learning_record.HEAD):
         raise OperationalError(f"{path} holds no learning record: nothing named {learning_record.HEAD}")
     return RecordedRun(store, learning_record.load_record(store))
-
-
-@dataclass(frozen=True)
-class NewestCheckpoint:
-    """The record, and the components of its newest checkpoint, tensors on the processor."""
-
-    record: LearningRecord
-    step: int
-    components: Mapping[str, Any]
-
-
-def load_newest_checkpoint(
-    store: Store, read: Callable[[Store, StoredCheckpoint], AbstractContextManager[CompleteState]] = open_state
-) -> NewestCheckpoint | None:
-    """The newest checkpoint in a store; None if no record has been published.
-
-    ``read`` opens the state of a checkpoint.
-
-    Raises:
-        ProtocolError: the checkpoint isn't the one in the record.
-    """
-    if not store.holds(learning_record.HEAD):
-        return None
-    run = RecordedRun(store, learning_record.load_record(store))
-    saved = run.document(run.checkpoint())
-    with read(store, saved) as state:
-        return NewestCheckpoint(run.record, saved.step, components.decode(state))
-
-
-def components_of(store: Store, trainer: str) -> Mapping[str, Any] | None:
-    """The components of the newest checkpoint; None if there is none. ``trainer`` names the one of its own trainer."""
-    found = load_newest_checkpoint(store)
-    if found is not None and trainer not in found.components:
-        raise ProtocolError(f"{store.url} holds the record of another kind of training: give another store")
-    return None if found is None else found.components

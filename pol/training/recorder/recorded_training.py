@@ -20,12 +20,12 @@ from torch import Tensor
 from pol.commitments.array import Array, Bytes
 from pol.commitments.complete_state import CompleteState, StateEntry
 from pol.errors import ProtocolError
-from pol.execution.device.device import buffer_of
 from pol.execution.device.open_device import CPU, is_gpu, open_device
 from pol.execution.device.roots import DeviceRoots
+from pol.execution.device.tensor_words import buffer_of
 from pol.training.exact.exact_step import ExactStep
 from pol.training.lineage.base_training import StartOfRecord
-from pol.training.record import learning_record, recorded_run, signed_heads
+from pol.training.record import learning_record, newest_checkpoint, signed_heads
 from pol.training.record.learning_record import GIVEN, LearningRecord, RecordedCheckpoint
 from pol.training.record.recorded_run import COMPONENT, PROGRESS
 from pol.training.recorder.recorded_task import RecordedTask
@@ -144,7 +144,7 @@ class RecordedTraining:
         """Whether there was a checkpoint; if not, the start is recorded."""
         Background.wait_for_all()  # a recorder that was left, as by an interrupted cell of a notebook, may still store
         self.store.clean()
-        found = recorded_run.load_newest_checkpoint(self.store, self._read)
+        found = newest_checkpoint.load_newest_checkpoint(self.store, self._read)
         if found is None:
             if self._start is not None:
                 start = self._start.begin(self.state.model, self.store)

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from pol.arithmetic.primitives import Words
 from pol.errors import ProtocolError
-from pol.execution.device.device import buffer_of_step
 from pol.execution.device.open_device import CPU, is_gpu, open_device
 from pol.execution.device.roots import DeviceRoots
+from pol.execution.device.tensor_words import buffer_of_step
 from pol.graph import capture
 from pol.graph.aten_graph import WORD_TYPES, AtenType
 from pol.graph.tensor_type import DType
