@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from pol.report.disputes.dispute_entries import ToldDispute
 from pol.report.disputes.dispute_narrowing import narrowing
+from pol.report.disputes.told_dispute import ToldDispute
 from pol.report.elements import charts
 from pol.report.elements.html_elements import Markup, element, join, table
 from pol.report.elements.page_parts import bar, box, bullets, card, counted, facts, folded, moment, note, page_of, pairs

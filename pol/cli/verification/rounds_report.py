@@ -16,7 +16,7 @@ from pol.execution.cpu import CpuExecutor
 from pol.report.narrator import Narrator
 
 if TYPE_CHECKING:
-    from pol.report.disputes.dispute_entries import ToldDispute
+    from pol.report.disputes.told_dispute import ToldDispute
     from pol.rounds.auditing.drawn_audit import RoundsAudit
 
 DISPUTE, PAGE = "dispute.json", "page.html"
@@ -51,7 +51,7 @@ def write_rounds_page(
 
 def _kept_dispute(kept: Path, found: RoundsAudit) -> ToldDispute | None:
     """The dispute that `pol demo --decentralised --out` has kept beside the store, if there is one."""
-    from pol.report.disputes.dispute_entries import ToldDispute
+    from pol.report.disputes.told_dispute import ToldDispute
 
     if not kept.is_file():
         return None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pol.dispute.agreed_facts import AtElement, AtNode, AtStep, AtTerm, Facts, Replayed
 from pol.dispute.dispute_record import DisputeRecord
-from pol.dispute.disputed_claim import ReplayClaim
 from pol.dispute.moves import Describe, DisputeEnded, Move, OpenState, ProveStep, Show
 from pol.dispute.position import Level, Position
 from pol.dispute.rules import picked
@@ -17,9 +16,6 @@ from pol.graph.node_names import ProgramNames
 from pol.graph.tensor_type import LEAF_WORDS
 from pol.report.disputes.last_operation import OneStep, one_step
 from pol.report.disputes.move_descriptions import MoveRow, opening_row, part, resignation_row, row, side_name
-from pol.rounds.auditing.claim_replay import load_phase
-from pol.rounds.log.log_entries import ClaimEntry
-from pol.rounds.log.logged_rounds import LoggedRounds
 
 
 @dataclass(frozen=True)
@@ -135,33 +131,3 @@ def place_of(position: Position, move: Move | None, names: ProgramNames) -> Disp
     if node is None:
         return DisputePlace(step)
     return DisputePlace(step, names.nodes[node].name, names.nodes[node].source, element, term)
-
-
-@dataclass(frozen=True)
-class ToldDispute:
-    """A dispute about a claim of these rounds, all of its moves checked."""
-
-    claim: ClaimEntry
-    moves: tuple[DisputeEntry, ...]
-
-    @classmethod
-    def of(cls, rounds: LoggedRounds, record: DisputeRecord, ended_by: str) -> ToldDispute | None:
-        """The dispute of a record; None if only some rounds were read, and it is about none of their claims."""
-        about = record.claim
-        if not isinstance(about, ReplayClaim):
-            raise ProtocolError("the dispute beside these rounds isn't about the execution of a claim")
-        for entry in rounds.claims.values():
-            claim = entry.claim
-            if (claim.program, claim.start, claim.end) == (about.program, about.start, about.end):
-                names = load_phase(rounds.store, rounds.plan.phase(claim.phase)).names
-                return cls(entry, _moves(record, names, ended_by))
-        if not rounds.is_whole:
-            return None
-        raise ProtocolError("the dispute beside these rounds is about no claim of them: it was moved here or changed")
-
-
-def _moves(record: DisputeRecord, names: ProgramNames, ended_by: str) -> tuple[DisputeEntry, ...]:
-    found: Sequence[DisputeEntry] = list(entries(record, names))
-    if found[-1].outcome is None:
-        found = [*found, given_up(record, names, ended_by)]
-    return tuple(found)
