@@ -37,7 +37,12 @@ def path() -> Path:
 
 
 def dataset(file: Path | None = None) -> tuple[Tensor, Tensor]:
-    """Images (1797, 64) float32 in [0, 1] and labels (1797,) int64."""
+    """Images (1797, 64) float32 in [0, 1] and labels (1797,) int64.
+
+    Raises:
+        ProtocolError: the file's bytes aren't the published ones.
+        OperationalError: the file can't be read.
+    """
     file = file or path()
     try:
         packed = file.read_bytes()
