@@ -17,7 +17,7 @@ from pol.errors import EvidenceError, Fault, OperationalError, ProtocolError, Un
 from pol.execution.cpu import CpuExecutor
 from pol.graph.capture import Capture, capture
 from pol.roles.party.decisions import Action, Decision, Mode, Wait
-from pol.roles.party.role import require_terms
+from pol.roles.party.task_reader import require_terms
 from pol.roles.process.party_process import DecisionResult, LoggedDecision, Process
 from pol.roles.whistleblower.whistleblower_decisions import next_of_whistleblower
 from pol.training.storage.store import Store
